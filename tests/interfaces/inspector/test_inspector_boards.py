@@ -7,6 +7,7 @@ from browsers import Browser, served
 from inspected_sites import ask, looked_at
 
 from agents import MemoryBank
+from agents.interfaces.inspector import life_view
 from agents.interfaces.inspector.export import write_export
 from agents.interfaces.inspector.parameters import CantTell
 
@@ -72,6 +73,43 @@ def test_a_run_shows_its_board_too(wells: Path) -> None:
         assert ask(site, "heat", of="memories")["agents"] == ["ann", "bob"]
 
 
+def test_a_memory_on_a_board_has_the_decisions_of_those_who_found_it(wells: Path) -> None:
+    with looked_at(wells) as site:
+        (row,) = ask(site, "search", q="old well", of="memories")["rows"]
+        life = ask(site, "memory", id=row["memory_id"])
+        found = [(each["tick"], each["agent"], each["part"]) for each in life["decisions"]]
+        assert found == [(tick, name, "found") for tick in (3, 4) for name in ("ann", "bob")]
+        for each in life["decisions"]:
+            asked = ask(site, "agent", agent=each["agent"], tick=each["tick"])["asked"]
+            (own,) = [
+                (place, seen["score"])
+                for place, seen in enumerate(asked[0]["found"], 1)
+                if seen["id"] == row["memory_id"]
+            ]
+            assert own == (each["place"], each["score"])
+            assert [did["name"] for did in each["did"]] == ["go"]
+        assert life["no_decisions"] == ""
+
+
+def test_of_many_decisions_about_a_board_the_first_are_told(
+    wells: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life_view, "_MOST_DECISIONS", 3)
+    with looked_at(wells) as site:
+        (row,) = ask(site, "search", q="old well", of="memories")["rows"]
+        life = ask(site, "memory", id=row["memory_id"])
+    assert len(life["decisions"]) == 3
+    assert "the first 3 of 4 decisions" in life["note"]
+
+
+def test_a_bank_without_a_run_says_that_it_keeps_no_decisions(guild: Path) -> None:
+    with looked_at(guild) as site:
+        for words in ("bridge open", "mill lost"):
+            (row,) = ask(site, "search", q=words)["rows"]
+            life = ask(site, "memory", id=row["memory_id"])
+            assert life["no_decisions"] == "a bank without a run keeps no decisions"
+
+
 @pytest.mark.parametrize("is_exported", [False, True])
 def test_the_page_tells_a_board_from_an_agent(
     browser: Browser, guild: Path, tmp_path: Path, is_exported: bool
@@ -93,6 +131,7 @@ def test_the_page_tells_a_board_from_an_agent(
         browser.shows("#results .row .c-agent", "board of guild")
         browser.click("#results .row .c-text a")
         browser.shows(".memory-view .facts a.agent", "board of guild")
+        browser.shows("#no-decisions", "a bank without a run keeps no decisions")
         browser.open(address, "#/overview")
         browser.shows(".heat", "")
         assert "guild" not in "".join(browser.all(".heat"))

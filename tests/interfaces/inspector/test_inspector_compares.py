@@ -1,17 +1,19 @@
 """Two runs, branches, and sweeps."""
 
 import json
+import threading
 import zlib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from browsers import Browser, served
 from inspected_sites import ask, looked_at, make_run, opened
 
 from agents.config.load import load_settings
 from agents.errors import RunError
-from agents.interfaces.inspector import slices
+from agents.interfaces.inspector import agent_view, comparing, slices
 from agents.interfaces.inspector.comparing import Parting, compare
 from agents.interfaces.inspector.parameters import (
     CantTell,
@@ -21,8 +23,9 @@ from agents.interfaces.inspector.parameters import (
     WrongParameter,
 )
 from agents.interfaces.inspector.site import Site
+from agents.memory.records import Memory
 from agents.simulation.runs.branch import branch, read_edits
-from agents.simulation.runs.compare import compare_runs
+from agents.simulation.runs.compare import compare_runs, only_in
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.results import write_results
@@ -43,6 +46,52 @@ def test_a_branch_without_edits_never_parts(market: Path, tmp_path: Path) -> Non
         assert found["first_difference"] is None
         assert found["only_left"] == found["only_right"] == []
         assert found["left"] == found["right"]
+
+
+def test_of_many_memories_the_first_are_listed_and_all_are_counted(
+    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = [{"agent": "agent_02", "do": "add", "content": f"rule {n}"} for n in range(5)]
+    branch(market, 40, tmp_path / "other", edits=edits)
+    with looked_at(market, tmp_path / "other") as site:
+        found = ask(site, "compare", agent="agent_02", tick=40)
+        assert (found["only_left_total"], found["only_right_total"]) == (0, 5)
+        monkeypatch.setattr(comparing, "_MOST_ONLY", 2)
+        again = ask(site, "compare", agent="agent_02", tick=40)
+    assert again == {**found, "only_right": found["only_right"][:2]}
+
+
+def test_the_page_says_how_many_memories_are_not_listed(
+    browser: Browser, market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = [{"agent": "agent_02", "do": "add", "content": f"rule {n}"} for n in range(5)]
+    branch(market, 40, tmp_path / "other", edits=edits)
+    monkeypatch.setattr(comparing, "_MOST_ONLY", 2)
+    with served(market, tmp_path / "other") as address:
+        browser.open(address, "#/compare/agent_02?t=40")
+        browser.shows("[data-side='1'] [data-not-shown='3']", "3 more memories are not shown")
+        assert len(browser.all("[data-side='1'] ul.only li")) == 2
+        assert browser.complaints() == []
+
+
+def test_many_memories_are_compared_by_another_thread(
+    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = [{"agent": "agent_02", "do": "add", "content": "a rule"}]
+    branch(market, 40, tmp_path / "other", edits=edits)
+    threads: list[str] = []
+
+    def seen(*both: list[Memory]) -> tuple[list[Memory], list[Memory]]:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return only_in(*both)
+
+    monkeypatch.setattr(comparing, "only_in", seen)
+    with looked_at(market, tmp_path / "other") as site:
+        plain = ask(site, "compare", agent="agent_02", tick=40)
+        monkeypatch.setattr(agent_view, "_MANY", 10)
+        assert ask(site, "compare", agent="agent_02", tick=40) == plain
+        ask(site, "compare", agent="agent_02", tick=40)
+    assert threads == ["MainThread", "later"]
 
 
 def test_two_runs_part_where_diff_says(market: Path, tmp_path: Path) -> None:

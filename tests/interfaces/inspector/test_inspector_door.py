@@ -48,6 +48,13 @@ def test_another_host_is_refused(door: Door, host: str) -> None:
     assert door.get("api/about", headers={"Host": "localhost:1"}).status_code == 200
 
 
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+def test_a_refusal_names_no_option_that_inspect_lacks(door: Door, headers: dict[str, str]) -> None:
+    message = door.get("api/about", headers=headers).json()["error"]["message"]
+    assert "--" not in message
+    assert "the address that tiermem inspect printed" in message
+
+
 def test_pages_of_other_origins_are_refused(door: Door) -> None:
     for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
         assert door.get("api/about", headers={"Origin": origin}).status_code == 403, origin

@@ -1,7 +1,12 @@
-"""What the inspector keeps in memory while it reads a journal."""
+"""What the inspector keeps in memory while it reads a journal, and while it is looked at."""
 
 import tracemalloc
+from pathlib import Path
 
+import pytest
+from inspected_sites import ask, looked_at
+
+from agents.interfaces.inspector import past
 from agents.interfaces.inspector.slices import Item, Slices
 
 
@@ -17,3 +22,49 @@ def test_what_waits_to_be_written_takes_little_more_than_its_bytes() -> None:
         tracemalloc.stop()
         slices.close()
     assert taken < 500 * 600, "an item has some 60 bytes and 64 of vectors, beside Python's objects"
+
+
+def test_the_banks_that_are_kept_have_few_memories(
+    market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 60
+    monkeypatch.setattr(past, "_MOST_MEMORIES", most)
+    with looked_at(market) as site:
+        banks = set()
+        for tick in (5, 10, 38):
+            for number in range(5):
+                total = ask(site, "memories", agent=f"agent_0{number}", tick=tick)["total"]
+                kept = site.runs[0].past.kept()
+                assert kept.memories <= most or kept.banks == 1, "the bank in use may be larger"
+                assert kept.memories >= total
+                banks.add(kept.banks)
+    assert max(banks) > 1
+
+
+def test_no_more_than_eight_banks_are_kept(market: Path) -> None:
+    with looked_at(market) as site:
+        for tick in (5, 35):
+            for number in range(5):
+                ask(site, "memories", agent=f"agent_0{number}", tick=tick)
+        assert site.runs[0].past.kept().banks == 8
+
+
+def test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached(
+    market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = (40, 3, 22, 39, 8, 31)
+    with looked_at(market) as site:
+        expected = [ask(site, "memories", agent="agent_01", tick=tick) for tick in ticks]
+    monkeypatch.setattr(past, "_STEP", 2)
+    monkeypatch.setattr(past, "_SECONDS", 0)  # each request makes one stage
+    with looked_at(market) as site:
+        own = site.runs[0].past
+        ask(site, "memories", agent="agent_01", tick=40)
+        most = own.kept().bytes // 3
+        monkeypatch.setattr(past, "_MOST_BYTES", most)
+        found = []
+        for tick in ticks:
+            found.append(ask(site, "memories", agent="agent_01", tick=tick))
+            assert 0 < own.kept().bytes <= most or tick == ticks[0]
+            ask(site, "memories", agent="agent_02", tick=tick)
+    assert found == expected

@@ -11,6 +11,7 @@ from mcp_versions import Client
 
 from agents import MemoryBank
 from agents.interfaces.inspector.agent_view import memory_row
+from agents.interfaces.inspector.export import exported
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,17 @@ def test_the_page_shows_agent_memory_and_search(browser: Browser, bank: Path) ->
         browser.click(".memory-view .facts a.agent")
         browser.shows("#memories[data-ready=true] .row .c-text", "NEVER open the harbour gate")
         assert browser.complaints() == []
+
+
+def test_the_bank_of_a_run_is_whole_without_its_run(wells: Path) -> None:
+    with looked_at(wells / "bank") as site:
+        (run,) = ask(site, "about")["runs"]
+        assert (run["damaged"], run["has_decisions"]) == (None, False)
+        assert run["agents"] == ["ann", "bob"]
+        told = ask(site, "agent", agent="ann", tick=2)["note"]
+        assert "without its run" in told
+        assert str(wells) in told
+        events = ask(site, "tick", tick=2)["events"]
+        assert {row["what"] for row in events} >= {"born"}
+        assert exported(site)
+        assert site.runs[0].damaged is None

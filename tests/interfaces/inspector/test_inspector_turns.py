@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from inspected_sites import ask, looked_at
 
+from agents import MemoryBank
 from agents.bank.agent_memory import AgentMemory
-from agents.interfaces.inspector import agent_view
+from agents.interfaces.inspector import agent_view, tick_view
 from agents.interfaces.inspector.later import Later
 from agents.interfaces.inspector.parameters import Reading
 from agents.interfaces.inspector.turns import Turns
+from agents.memory.events import Event, decode
 from waiting import LONG
 
 
@@ -155,6 +157,44 @@ def test_an_agent_with_many_memories_is_looked_at_beside_the_requests(
     names = [name for own in threads for name in own]
     assert len(names) >= 3
     assert all(name.startswith("later") for name in names)
+
+
+@pytest.mark.parametrize("bound", ["_MANY_COMMITS", "_MANY_BYTES"])
+def test_the_pages_of_a_long_tick_are_cut_from_one_list_beside_the_requests(
+    market: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    with looked_at(market) as site:
+        whole = ask(site, "tick", tick=30)
+        of_one = ask(site, "tick", tick=30, agent="agent_02")
+    assert whole["total"] > 8
+    threads = list[str]()
+
+    def seen(events: str) -> list[Event]:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return decode(events)
+
+    monkeypatch.setattr(tick_view, "decode", seen)
+    monkeypatch.setattr(tick_view, bound, 0)
+    with looked_at(market) as site:
+        pages = [ask(site, "tick", tick=30, offset=at, limit=4) for at in (0, 4)]
+        assert pages[0]["events"] + pages[1]["events"] == whole["events"][:8]
+        assert all(page["more"] and page["total"] == whole["total"] for page in pages)
+        assert threads == ["later"]
+        assert ask(site, "tick", tick=30, agent="agent_02") == of_one
+        assert threads == ["later"] * 2
+
+
+def test_a_long_tick_that_goes_on_shows_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick_view, "_MANY_COMMITS", 0)
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("ann").add("the mill burns")
+        with looked_at(tmp_path / "bank") as site:
+            assert ask(site, "tick", tick=0)["total"] == 1
+            bank.agent("ann").add("the mill is lost")
+            texts = [row["text"] for row in ask(site, "tick", tick=0)["events"]]
+    assert texts == ["the mill burns", "the mill is lost"]
 
 
 def _threads_of(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -45,6 +46,31 @@ def test_an_export_finds_words_agents_and_ids_as_the_server_does(
         queries = [*((each, "") for each in texts), ("TELL agent_01", "decisions"), ("e", "agents")]
         expected = [ask(site, "search", q=each, of=of, limit=500) for each, of in queries]
         file = exported(site).decode()
+    _finds_the_same(file, queries, expected, tmp_path)
+    is_found = [True, True, True, False, False, False, True, True]
+    assert [each["total"] > 0 for each in expected] == is_found
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_short_words_of_any_alphabet_are_found_in_either_case(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        for text in ("Ärger im Hafen", "ÉTÉ à Óbidos", "Ωμέγα και άλφα", "plain words"):
+            bank.agent("emile").add(text)
+    queries = [
+        (each, "memories")
+        for each in ("är", "ÄR", "ä", "été", "É", "ω", "ΩΜ", "ήα", "im är", "PL", "ärger", "ö")
+    ]
+    with looked_at(tmp_path / "bank") as site:
+        expected = [ask(site, "search", q=each, of=of, limit=500) for each, of in queries]
+        file = exported(site).decode()
+    _finds_the_same(file, queries, expected, tmp_path)
+    assert [each["total"] for each in expected] == [1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0]
+
+
+def _finds_the_same(
+    file: str, queries: list[tuple[str, str]], expected: list[Any], tmp_path: Path
+) -> None:
+    """Check that the page in an export finds what the server found."""
     data = re.search(r'id="inspector-data">(.*?)</script>', file, re.DOTALL)
     assert data is not None
     (tmp_path / "data.txt").write_text(data[1])
@@ -67,8 +93,6 @@ def test_an_export_finds_words_agents_and_ids_as_the_server_does(
             for each in (own, found)
         ]
         assert rows[0] == rows[1], query
-    is_found = [True, True, True, False, False, False, True, True]
-    assert [each["total"] > 0 for each in expected] == is_found
 
 
 def _deeds(folder: Path, last: int) -> list[tuple[int, str, str, str]]:

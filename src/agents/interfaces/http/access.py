@@ -60,10 +60,19 @@ class Names:
     """The host names and the origins that a service accepts, against DNS rebinding.
 
     A browser sends the host it asked for and the origin of the page, and a page can't change
-    either. An origin that is not well-formed is a :class:`ConfigError`.
+    either. An origin that is not well-formed is a :class:`ConfigError`. ``hint`` is what a refused
+    sender may do instead, where no option adds a name.
     """
 
-    def __init__(self, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        host: str,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        *,
+        hint: str | None = None,
+    ) -> None:
+        self._hint = hint
         own = f"[{host}]" if ":" in host else host
         self._hosts = {each.lower() for each in (own, "localhost", "127.0.0.1", "[::1]", *hosts)}
         self.origins = frozenset(_origin(each) for each in origins)
@@ -75,16 +84,14 @@ class Names:
         host = hosts[0].lower() if len(hosts) == 1 else ""
         named = _HOST.fullmatch(host)
         if named is None or not {host, named["name"]} & self._hosts:
+            hint = self._hint or "--allow-host adds one"
             raise Problem(
-                403,
-                "WrongHost",
-                "the Host header is not a name of this service; --allow-host adds one",
+                403, "WrongHost", f"the Host header is not a name of this service; {hint}"
             )
         for origin in headers.getlist("origin"):
             if origin.lower() not in {f"http://{host}", f"https://{host}", *self.origins}:
-                raise Problem(
-                    403, "WrongOrigin", "pages of this origin may not ask; --allow-origin adds one"
-                )
+                hint = self._hint or "--allow-origin adds one"
+                raise Problem(403, "WrongOrigin", f"pages of this origin may not ask; {hint}")
 
 
 def _origin(text: str) -> str:

@@ -24,17 +24,16 @@ _GRACE = 5.0
 """Seconds to stop, beyond the longest request."""
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on."""
+def listen(
+    host: str, port: int, *, hint: str = "choose others with --host and --port"
+) -> socket.socket:
+    """A socket that takes connections from now on; ``hint`` is for one that can't be had."""
     try:
         family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.create_server((str(where[0]), port), family=family, backlog=backlog())
     except (OSError, UnicodeError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"can't listen on {host} port {port}: {reason}",
-            hint="choose others with --host and --port",
-        ) from None
+        raise ConfigError(f"can't listen on {host} port {port}: {reason}", hint=hint) from None
     # Head and body of an answer are written apart, and the body would wait 40 ms.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock

@@ -21,7 +21,17 @@ from .parameters import CantTell, Parameters
 from .reasons import Recalled, recalled, with_reasons
 from .slices import Item
 
-__all__ = ["active", "agent_at", "born_in", "events_of", "explain", "memories", "memory_row"]
+__all__ = [
+    "active",
+    "agent_at",
+    "born_in",
+    "events_of",
+    "explain",
+    "has_many",
+    "memories",
+    "memory_row",
+    "no_decisions",
+]
 
 _MOST_ROWS = 1000
 _MANY = 3000
@@ -59,10 +69,13 @@ def _in_time(
     make: Callable[[], dict[str, Any]],
 ) -> dict[str, Any]:
     """An answer about an agent; if it has many memories, another thread makes it."""
+    return run.later((agent, *what), tick, make) if has_many(run, agent) else make()
+
+
+def has_many(run: Inspected, agent: str) -> bool:
+    """Whether an agent has had more memories than a request can go through."""
     slices = run.reader.slices
-    if slices.newest(slices.places.get(agent, -1)) < _MANY:
-        return make()
-    return run.later((agent, *what), tick, make)
+    return slices.newest(slices.places.get(agent, -1)) >= _MANY
 
 
 def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
@@ -107,12 +120,22 @@ def _decision(run: Inspected, agent: str, tick: int) -> _Seen:
         return _Seen(found, kept, text, recalled(bank, agent, kept), bank.settings)
 
 
+def no_decisions(run: Inspected) -> str:
+    """Why there are no decisions to show; empty if some were kept."""
+    if run.is_run:
+        return "" if run.reader.has_decisions else "this run has kept no decisions"
+    if run.name == "bank" and (run.folder / ".." / "run.json").exists():
+        place = run.folder.parent if run.folder.name == "bank" else run.folder / ".."
+        return f"this bank was opened without its run, which has the decisions: {place}"
+    return "a bank without a run keeps no decisions"
+
+
 def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
     """What the journal has of an agent's decision in a tick; an error says why it has nothing."""
     if is_board(agent):
         raise CantTell("a board decides nothing", hint="look at the members of its group")
     if not run.is_run:
-        raise CantTell("a bank without a run keeps no decisions")
+        raise CantTell(no_decisions(run))
     if tick == run.first_tick():
         raise CantTell(f"nobody decides anything in tick {tick}, with which the run begins")
     if tick in run.reader.lost:

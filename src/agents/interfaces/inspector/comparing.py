@@ -1,7 +1,7 @@
 """The answers about two runs: where they part, and a branch from an agent and a tick."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from time import thread_time
@@ -9,19 +9,21 @@ from typing import Any
 
 import yaml
 
-from ...errors import TierMemError
+from ...errors import RunError, TierMemError
 from ...memory.records import Memory
 from ...simulation.runs.branch import branch, read_edits
 from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
 from ...storage.leftovers import TemporaryFolder
-from .agent_view import agent_at, memory_row
+from .agent_view import agent_at, has_many, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
 __all__ = ["Parting", "beside", "branch_name", "branched", "compare", "planned"]
 
 _MOST_EDITS = 1000
+_MOST_ONLY = 100
+"""Memories that only one run has, and that are listed."""
 _PATIENCE = 0.04
 """Processor time that a request may take to find the agent who differs."""
 
@@ -123,17 +125,23 @@ def compare(
         sides = left, _side(runs[1], both)
     if sides[0] is None and sides[1] is None:
         raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
-    after = [
-        [] if own is None else _memories(run, both) for run, own in zip(runs, sides, strict=True)
-    ]
-    only_left, only_right = only_in(*after)
-    return {
-        "first_difference": parted,
-        "left": sides[0],
-        "right": sides[1],
-        "only_left": list(map(memory_row, only_left)),
-        "only_right": list(map(memory_row, only_right)),
-    }
+    there = [run for run, own in zip(runs, sides, strict=True) if own is not None]
+
+    def apart() -> dict[str, Any]:
+        after = [_memories(run, both) if run in there else [] for run in runs]
+        only_left, only_right = only_in(*after)
+        return {
+            "only_left": list(map(memory_row, only_left[:_MOST_ONLY])),
+            "only_left_total": len(only_left),
+            "only_right": list(map(memory_row, only_right[:_MOST_ONLY])),
+            "only_right_total": len(only_right),
+        }
+
+    if any(has_many(run, agent) for run in there):
+        memories = runs[0].later(("apart", agent, runs[1].version(tick)), tick, apart)
+    else:
+        memories = apart()
+    return {"first_difference": parted, "left": sides[0], "right": sides[1], **memories}
 
 
 def _side(run: Inspected, given: Parameters) -> dict[str, Any] | None:
@@ -184,14 +192,22 @@ def branch_name(run: Inspected, tick: int | str) -> str:
     return f"{run.name}-branch-{tick}"
 
 
-def branched(run: Inspected, given: Parameters) -> Path:
-    """Make the branch, run it to its end, and give its folder."""
+def branched(run: Inspected, given: Parameters, is_stopped: Callable[[], bool]) -> Path:
+    """Make the branch, run it to its end, and give its folder.
+
+    :class:`RunError` says that it was stopped, and how it goes on.
+    """
     plan = planned(run, given)
     out, edits = Path(plan["out"]), _edits(given.text("edits", "[]"))
     branch(run.folder, run.tick(given), out, edits=edits)
     with Run.open(out) as opened:
-        for _ in opened.advance(opened.settings.simulation.ticks):
-            pass
+        last = opened.settings.simulation.ticks
+        for record in opened.advance(last):
+            if is_stopped() and record["tick"] < last:
+                raise RunError(
+                    f"the branch {out.name} was stopped after tick {record['tick']}",
+                    hint=f"tiermem resume {quote(str(out))} goes on",
+                )
         opened.finish()
     return out
 

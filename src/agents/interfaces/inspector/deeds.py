@@ -1,4 +1,7 @@
-"""What agents asked and did, to be found by words: each text once, with who had it when."""
+"""What agents asked and did, to be found by words: each text once, with who had it when.
+
+And who found which memory of a board: the board's own slice does not know it.
+"""
 
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -76,6 +79,32 @@ class Deeds:
                 db.executemany("INSERT INTO deeds VALUES (?, ?, ?)", rows)
                 db.execute("COMMIT")
 
+        self._note_boards(tick, logs)
+
+    def _note_boards(self, tick: int, logs: Mapping[int, Kept]) -> None:
+        """Keep who found what on boards."""
+        place = self._slices.place
+        rows = [
+            (place(board), number, tick, agent)
+            for agent, kept in sorted(logs.items())
+            for own in kept.boards
+            for _, board, number, _ in own or ()
+        ]
+        for some in batched(rows, _MOST_AT_ONCE):
+            self._slices.turns.after_requests()
+            with self._slices.writing() as db:
+                db.execute("BEGIN")
+                db.executemany("INSERT OR IGNORE INTO on_boards VALUES (?, ?, ?, ?)", some)
+                db.execute("COMMIT")
+
+    def about_board(self, board: int, number: int) -> list[tuple[int, int]]:
+        """The ticks in which agents found a memory of a board, and who did, in this order."""
+        return self._slices.ask(
+            "SELECT tick, agent FROM on_boards WHERE board = ? AND sequence = ? "
+            "ORDER BY tick, agent",
+            (board, number),
+        )
+
     def _number(self, db: Any, text: str) -> int:
         """The number of a text; a new text gets the next one."""
         found = self._known.get(text)
@@ -143,13 +172,13 @@ def ids_with(slices: Slices, texts: str, index: str, words: Sequence[str], most:
     The ``index`` finds words of three letters and more; shorter ones are looked for in the texts.
     """
     long = ['"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM]
-    short = [word for word in words if len(word) < _TRIGRAM]
+    short = [word.lower() for word in words if len(word) < _TRIGRAM]
     tables, tests, values = texts, [f"{texts}.text IS NOT NULL"], list[object]()
     if long:
         tables = f"{index} CROSS JOIN {texts} ON {texts}.id = {index}.rowid"
         tests.append(f"{index} MATCH ?")
         values.append(" AND ".join(long))
-    tests += [f"instr(lower({texts}.text), lower(?))"] * len(short)
+    tests += [f"holds({texts}.text, ?)"] * len(short)
     own = f"{index}.rowid" if long else f"{texts}.id"
     sql = (
         f"SELECT {own} FROM {tables} WHERE {' AND '.join(tests)} "  # noqa: S608

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import thread_time
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -34,6 +34,9 @@ _PATIENCE = 0.08
 """Seconds that a request waits for ticks that are not read yet."""
 _LONG = 1e6
 """Seconds: who holds a view waits until the whole journal is read."""
+_MOST_LISTED = 200_000
+"""Rows of a list that is kept."""
+T = TypeVar("T")
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
 
@@ -74,6 +77,7 @@ class Inspected:
         self._prefixes: dict[str, str] = {}
         self._held: tuple[int, int] | None = None
         """The first and the last tick, while the view stands still."""
+        self._listed: tuple[Hashable, list[Any]] | None = None
         self._errors: dict[int, dict[str, list[str]]] = {}
 
     def hold(self) -> None:
@@ -209,15 +213,29 @@ class Inspected:
         """An answer about a tick that is read, which may take long; :class:`Reading` if it does."""
         if self._held is not None:
             return make()
-        slices, last = self.reader.slices, self.reader.last
-        purged = sum(map(len, list(slices.purged.values())))
-        version = purged, None if tick < self.reader.read_tick else last
-        with slices.turns.waiting():
-            key = what, tick, slices.generation
-            found = self._later.answer(key, version, make, _PATIENCE / 2)
+        generation, *version = self.version(tick)
+        with self.reader.slices.turns.waiting():
+            key = what, tick, generation
+            found = self._later.answer(key, tuple(version), make, _PATIENCE / 2)
         if found is None:
             raise Reading(max(0, self.reader.read_tick), self.last_tick())
         return found
+
+    def listed(self, key: Hashable, make: Callable[[], list[T]]) -> list[T]:
+        """A long list, of which pages are asked for one after the other: the last one is kept."""
+        if self._listed is None or self._listed[0] != key:
+            self._listed = None  # there are never two
+            found = make()
+            if len(found) > _MOST_LISTED:
+                return found
+            self._listed = key, found
+        return self._listed[1]
+
+    def version(self, tick: int) -> tuple[Hashable, ...]:
+        """What changes when an answer about a tick may: first, how often the run went back."""
+        slices, last = self.reader.slices, self.reader.last
+        purged = sum(map(len, list(slices.purged.values())))
+        return slices.generation, purged, None if tick < self.reader.read_tick else last
 
     def _is_read(self, tick: int) -> bool:
         """Whether all commits up to a tick are in the slices, and are still in the journal."""
@@ -251,7 +269,9 @@ class Inspected:
         try:
             with self.journal() as journal:
                 last, head, begins = journal.tick, journal.head, journal.base_tick
-                has_decisions = self.reader.has_decisions or _has_decisions(journal)
+                has_decisions = self.is_run and (
+                    self.reader.has_decisions or _has_decisions(journal)
+                )
                 row = journal.last_tick()
                 if self._is_outside and self.settings is not None:
                     self._own = _agents_of(journal, self.settings)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import Any, NamedTuple
 
+from ...engine.groups import is_board
 from ...memory.events import (
     USES,
     Added,
@@ -25,13 +26,15 @@ from ...rules.transitions import end_after
 from ...simulation.loop.decisions import Kept
 from ...simulation.runs.decisions import FORGOTTEN, RESULTS, part_of
 from ...simulation.runs.life import told
-from .agent_view import born_in, memory_row
+from .agent_view import born_in, memory_row, no_decisions
 from .inspected import Inspected
 from .parameters import NotThere, Parameters
 from .slices import Item
 
 __all__ = ["concerned", "lives", "memory"]
 
+_MOST_DECISIONS = 1000
+"""Decisions that are told of a memory on a board: all members may find it in every tick."""
 _MOST_LETTERS = 200
 """Letters of an observation that are told with what came of it."""
 
@@ -39,12 +42,19 @@ _MOST_LETTERS = 200
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
     """A memory's life: what happened to it, and every decision that it took part in."""
     identifier = given.text("id")
-    run.need_whole()
+    last = run.need_whole()
     agent, number = run.owner(identifier)
-    (answer,) = lives(run, agent, [number])
-    if answer is None:
-        raise NotThere(f"{run.name} has no memory {identifier!r:.80}", hint="it was never stored")
-    return answer
+
+    def made() -> dict[str, Any]:
+        (answer,) = lives(run, agent, [number])
+        if answer is None:
+            raise NotThere(
+                f"{run.name} has no memory {identifier!r:.80}", hint="it was never stored"
+            )
+        return answer
+
+    # Many agents may have found a memory of a board.
+    return run.later(("life", identifier), last, made) if is_board(agent) else made()
 
 
 def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, Any] | None]:
@@ -61,13 +71,32 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
             asked = [number for each in kept.asked for number in each[3]]
             for number in dict.fromkeys([*kept.sequences, *asked]):
                 if number in found:
-                    found[number].decided(item, kept)
+                    found[number].decided(item, kept, agent)
         for event in parsed([row for row in item.events if row[0] not in USES]):
             for number in concerned(event):
                 if number in found:
                     found[number].happened(item, event)
+    if is_board(agent):
+        for number, life in found.items():
+            _found_on_board(run, agent, number, life)
     damage = "" if run.reader.damaged is None else f"the journal is damaged after tick {last}"
-    return [life.answer(memory, damage) for life, memory in zip(found.values(), now, strict=True)]
+    why_none = no_decisions(run)
+    return [
+        life.answer(memory, damage, why_none)
+        for life, memory in zip(found.values(), now, strict=True)
+    ]
+
+
+def _found_on_board(run: Inspected, board: str, number: int, life: "_Life") -> None:
+    """Tell a life the decisions of the agents who found the memory on its board."""
+    slices = run.reader.slices
+    rows = run.reader.deeds.about_board(slices.places.get(board, -1), number)
+    for tick, place in rows[:_MOST_DECISIONS]:
+        item = slices.item(place, tick)
+        if item is not None and item.kept is not None:
+            life.decided(item, Kept(*item.kept), slices.agents[place])
+    if len(rows) > _MOST_DECISIONS:
+        life.remark = f"the first {_MOST_DECISIONS:,} of {len(rows):,} decisions are shown"
 
 
 def concerned(event: Event) -> Sequence[int]:
@@ -135,6 +164,8 @@ class _Life:
         self._state = _State()
         self._events: list[dict[str, Any]] = []
         self._decisions: list[dict[str, Any]] = []
+        self.remark = ""
+        """What the answer does not show."""
 
     def happened(self, item: Item, event: Event) -> None:
         """Note what an event of an item did to the memory."""
@@ -158,8 +189,18 @@ class _Life:
         row = {"tick": tick, "what": what, "text": text, "by": by}
         self._events.append({**row, **self._state.named()})
 
-    def decided(self, item: Item, own: Kept) -> None:
-        """Note a decision for which the memory was given or found."""
+    def decided(self, item: Item, own: Kept, agent: str) -> None:
+        """Note a decision of an agent for which the memory was given or found."""
+        rows = self._part_in(own) if agent == self._agent else self._part_on_board(own)
+        did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
+        texts = list(born_in(item).values())[own.has_text + own.heard :]
+        outcome = texts[: sum(born for *_, born in own.did)]
+        rest = {"tick": item.tick, "agent": agent, "did": did, "outcome": outcome}
+        for part, at, score in rows:
+            self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
+
+    def _part_in(self, own: Kept) -> list[tuple[str, int, float]]:
+        """What the memory was to a decision of its agent: part, place and score."""
         rows: list[tuple[str, int, float]] = []
         if self._number in own.sequences:
             at = own.sequences.index(self._number)
@@ -168,14 +209,18 @@ class _Life:
             if self._number in found:
                 at = found.index(self._number)
                 rows.append(("found", at, scores[at]))
-        did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
-        texts = list(born_in(item).values())[own.has_text + own.heard :]
-        outcome = texts[: sum(born for *_, born in own.did)]
-        rest = {"tick": item.tick, "agent": self._agent, "did": did, "outcome": outcome}
-        for part, at, score in rows:
-            self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
+        return rows
 
-    def answer(self, now: Memory | None, note: str) -> dict[str, Any] | None:
+    def _part_on_board(self, own: Kept) -> list[tuple[str, int, float]]:
+        """What the memory of a board was to a decision of an agent who found it."""
+        return [
+            ("found", at, score)
+            for found in own.boards
+            for at, board, number, score in found or ()
+            if (board, number) == (self._agent, self._number)
+        ]
+
+    def answer(self, now: Memory | None, note: str, no_decisions: str) -> dict[str, Any] | None:
         """The answer; ``now`` is the memory as it is, if it still is."""
         if self._born is None and now is None:
             return None
@@ -192,7 +237,8 @@ class _Life:
             "source": None if source is None else source._asdict(),
             "events": self._events,
             "decisions": self._decisions,
-            "note": note,
+            "no_decisions": no_decisions,
+            "note": "; ".join(filter(None, (note, self.remark))),
         }
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,7 +34,7 @@ from .reader import Reader
 __all__ = ["PastBanks"]
 
 _MOST_BANKS = 8
-_MOST_MEMORIES = 200_000
+_MOST_MEMORIES = 100_000
 """Memories in all banks that are kept; the bank in use may be larger."""
 _STEP = 25
 """Ticks between two stages of an agent."""
@@ -66,6 +67,14 @@ class _Past(NamedTuple):
     @property
     def place(self) -> tuple[int, bool]:
         return self.tick, self.deciding
+
+
+class KeptPast(NamedTuple):
+    """What is kept: banks, the memories in all of them, and the bytes of stages."""
+
+    banks: int
+    memories: int
+    bytes: int
 
 
 class PastBanks:
@@ -167,6 +176,10 @@ class PastBanks:
 
     # Banks
 
+    def kept(self) -> KeptPast:
+        """What is in memory of the past."""
+        return KeptPast(len(self._banks), self._size(), self._stage_bytes())
+
     def _size(self) -> int:
         return sum(len(each.bank.parts.ledger.resident) for each in self._banks)
 
@@ -225,23 +238,34 @@ class PastBanks:
             following = (at // _STEP + 1) * _STEP
             self._move(bank, agent, at, following)
             at = following
-            stages.append(_staged(bank, at))
+            insort(stages, _staged(bank, at), key=lambda each: each.tick)
+            self._limit_stages(at)
             if not self.is_patient and thread_time() - began > _SECONDS:
                 bank.close()
                 raise Reading(at, tick)
-        self._limit_stages()
         if tick > at:
             self._move(bank, agent, at, tick)
         return bank
 
-    def _limit_stages(self) -> None:
-        sizes = {agent: sum(each.size for each in own) for agent, own in self._stages.items()}
-        total = sum(sizes.values())
+    def _limit_stages(self, made: int) -> None:
+        """Forget stages of the agents that were used longest ago, then the oldest ones.
+
+        That of tick ``made``, of the agent in use, stays: a request goes on from there.
+        """
+        total = self._stage_bytes()
         for agent in list(self._stages)[:-1]:
             if total <= _MOST_BYTES:
                 return
-            total -= sizes[agent]
-            del self._stages[agent]
+            total -= sum(each.size for each in self._stages.pop(agent))
+        for own in list(self._stages.values()):
+            for stage in [each for each in own if each.tick != made]:
+                if total <= _MOST_BYTES:
+                    return
+                total -= stage.size
+                own[:] = [each for each in own if each.tick != stage.tick]
+
+    def _stage_bytes(self) -> int:
+        return sum(each.size for own in self._stages.values() for each in own)
 
     def _opened(self, stage: _Stage | None) -> MemoryBank:
         settings, guard, identity, _ = self._opening()

@@ -208,8 +208,11 @@ class Reader:
                 self.slices.place(agent)
 
     def _kept(self, journal: Journal, tick: int, row: TickRow | None) -> list[Kept] | None:
-        """What the decision log has of each agent of the run in this tick."""
-        if row is None:
+        """What the decision log has of each agent of the run in this tick.
+
+        Without the run nobody knows whose decisions they are: they are left alone.
+        """
+        if row is None or not (self.agents or self._is_outside):
             return None
         try:
             found = first(journal.decisions(tick - 1))

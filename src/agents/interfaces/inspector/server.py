@@ -57,15 +57,20 @@ class Page:
     def __init__(self, site: Site, token: str, host: str) -> None:
         self._site = site
         self._token = token
-        self._names = Names(host)
+        self._names = Names(host, hint="use the address that tiermem inspect printed")
         # One at a time: an answer reads what another may close.
         self._answering = ThreadPoolExecutor(1, "answers")
         self._branching = ThreadPoolExecutor(1, "branches")
 
+    def stop(self) -> None:
+        """Let a branch that is run end after its tick."""
+        self._site.stop()
+
     def close(self) -> None:
-        """Finish the answer that is under way."""
+        """Finish the answer that is under way, and the tick of a branch."""
+        self.stop()
         self._answering.shutdown(cancel_futures=True)
-        self._branching.shutdown(wait=False, cancel_futures=True)
+        self._branching.shutdown(cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,6 +82,9 @@ class Page:
             response = _refused(problem.status, problem.kind, problem.detail)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:  # the server ends, and this took longer than it waits
+            told = "tiermem inspect was stopped; its last line says how a branch goes on"
+            response = _refused(503, "Stopped", told)
         except Exception:
             logger.exception("the inspector failed")
             response = _refused(500, "InternalError", "something went wrong; the log says what")
@@ -193,7 +201,7 @@ def serve(page: Page, sock: socket.socket, asked_to_stop: Callable[[], bool]) ->
         timeout_graceful_shutdown=_GRACE,
     )
     try:
-        _Server(config, asked_to_stop).run([sock])
+        _Server(config, page, asked_to_stop).run([sock])
     finally:
         page.close()
 
@@ -201,10 +209,17 @@ def serve(page: Page, sock: socket.socket, asked_to_stop: Callable[[], bool]) ->
 class _Server(uvicorn.Server):
     """uvicorn, which asks now and then whether it should stop."""
 
-    def __init__(self, config: uvicorn.Config, asked_to_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, page: Page, asked_to_stop: Callable[[], bool]
+    ) -> None:
         super().__init__(config)
+        self._page = page
         self._asked_to_stop = asked_to_stop
 
     async def on_tick(self, counter: int) -> bool:
         self.should_exit = self.should_exit or self._asked_to_stop()
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._page.stop()
+        await super().shutdown(sockets)

@@ -1,5 +1,6 @@
 """What a page looks at: one run or two, a bank, or a sweep; and the table of its answers."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -77,6 +78,9 @@ class Site:
     def __init__(self, folders: Sequence[Path], *, allow_branch: bool = False) -> None:
         self.sweep: Path | None = None
         self.allow_branch = allow_branch
+        self.left: RunError | None = None
+        """What became of a branch that was stopped."""
+        self._stopped = threading.Event()
         self._at = _BASE
         """What was opened last."""
         self._looks: dict[Place, _Look] = {}
@@ -189,7 +193,17 @@ class Site:
 
     def branched(self, given: Parameters) -> dict[str, Any]:
         """Make a branch and run it; its folder."""
-        return {"out": str(comparing.branched(self.run(given), given))}
+        run = self.run(given)
+        try:
+            return {"out": str(comparing.branched(run, given, self._stopped.is_set))}
+        except RunError as error:
+            if self._stopped.is_set():
+                self.left = error
+            raise
+
+    def stop(self) -> None:
+        """Let a branch that is run end after its tick."""
+        self._stopped.set()
 
     def add_branch(self, out: str, given: Parameters) -> dict[str, Any]:
         """A branch becomes the second run of the comparison."""

@@ -36,6 +36,10 @@ CREATE TABLE deed_texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE deeds (
     text INTEGER, tick INTEGER, who BLOB NOT NULL, PRIMARY KEY (text, tick)
 ) WITHOUT ROWID;
+CREATE TABLE on_boards (
+    board INTEGER, sequence INTEGER, tick INTEGER, agent INTEGER,
+    PRIMARY KEY (board, sequence, tick, agent)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE deed_words USING fts5(text, content='', tokenize='trigram');
 """
 _MOST_WAITING = 16 << 20
@@ -101,6 +105,7 @@ class Slices:
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("PRAGMA cache_size = -32000")
+        self._db.create_function("holds", 2, _holds, deterministic=True)
         self._db.executescript(_SCHEMA)
         self._waiting: dict[int, list[tuple[int, int, bytes, bytes]]] = {}
         self._read: dict[tuple[int, ...], _Part] = {}
@@ -298,6 +303,11 @@ class Slices:
 def batched(values: Sequence[T], count: int) -> Iterator[Sequence[T]]:
     """The values, ``count`` at a time."""
     return (values[at : at + count] for at in range(0, len(values), count))
+
+
+def _holds(text: str, lower: str) -> bool:
+    """Whether a text has a word in either case; SQLite's own ``lower`` knows only a to z."""
+    return lower in text.lower()
 
 
 def _listed(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:

@@ -1,7 +1,8 @@
 """The answers about ticks: what happened in one, and each agent's numbers over all of them."""
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -23,6 +24,9 @@ __all__ = ["happened", "heat"]
 
 _MOST_COLUMNS = 600
 _MOST_ROWS = 1000
+_MANY_COMMITS = 200
+_MANY_BYTES = 1 << 19
+"""A tick with more commits, or more bytes of events, is listed beside the requests."""
 
 
 def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
@@ -32,25 +36,84 @@ def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
     offset, limit = given.whole("offset", 0), given.whole("limit", 200, _MOST_ROWS)
     with run.journal() as journal:
         row = _row(journal, tick)
-        rows = [
-            *_decided(run, journal, row, only),
-            *_changed(run, journal, tick, only),
-        ]
+        commits = _commits_of(journal, tick)
+        state = journal.hash_of(commits[-1]) if commits else None
+        is_long = _is_long(journal, commits)
     record = {} if row is None else orjson.loads(row.record)
     numbers = {key: own for key, own in record.items() if isinstance(own, int | float)}
     numbers.pop("tick", None)
-    shown = rows[offset : offset + limit]
-    for each in shown:
-        if each["text"] is None:
-            each["text"] = _text_of(run, each)
+
+    def page() -> dict[str, Any]:
+        if is_long:
+            generation, purged, *_ = run.version(tick)
+            key = tick, only, state, generation, purged
+            rows = run.listed(key, lambda: _rows(run, tick, only))
+        else:
+            rows = _rows(run, tick, only)
+        return {
+            "total": len(rows),
+            "events": [_shown(run, each) for each in rows[offset : offset + limit]],
+            "more": len(rows) > offset + limit,
+        }
+
+    what = "tick", only, state, offset, limit
+    found = run.later(what, tick, page) if is_long else page()
+    return {"tick": tick, "counts": numbers, "metrics": record.get("metrics", {}), **found}
+
+
+class _Row(NamedTuple):
+    """What an agent did, or what became of a memory; a tick may have many."""
+
+    agent: str
+    what: str
+    text: str | None
+    """None for the text of the memory."""
+    number: int | None = None
+    """The memory's."""
+    detail: str = ""
+
+
+def _rows(run: Inspected, tick: int, only: str | None) -> list[_Row]:
+    """All that happened in a tick, to one agent or to all."""
+    with run.journal() as journal:
+        row = _row(journal, tick)
+        return [*_decided(run, journal, row, only), *_changed(journal, tick, only)]
+
+
+def _shown(run: Inspected, row: _Row) -> dict[str, Any]:
+    text, memory = row.text, None
+    if row.number is not None:
+        memory = memory_id(run.prefix(row.agent), row.number)
+        if text is None:  # the text of the memory, if it is read already
+            place = run.reader.slices.places.get(row.agent, -1)
+            text = run.reader.slices.text(place, row.number) or FORGOTTEN
     return {
-        "tick": tick,
-        "counts": numbers,
-        "metrics": record.get("metrics", {}),
-        "total": len(rows),
-        "events": shown,
-        "more": len(rows) > offset + limit,
+        "agent": row.agent,
+        "what": row.what,
+        "text": text,
+        "memory_id": memory,
+        "detail": row.detail,
     }
+
+
+def _commits_of(journal: Journal, tick: int) -> range:
+    """The numbers of the commits of a tick; none for what was before the journal."""
+    if tick < journal.base_tick or (tick == journal.base_tick and journal.base):
+        return range(0)
+    after = journal.commit_of(tick - 1) if tick else 0
+    return range(after + 1, journal.commit_of(tick) + 1)
+
+
+def _is_long(journal: Journal, commits: range) -> bool:
+    """Whether to list the events of some commits takes longer than a request may."""
+    if len(commits) > _MANY_COMMITS:
+        return True
+    size = 0
+    for commit in islice(journal.commits(commits.start - 1), len(commits)) if commits else ():
+        size += len(commit.events)
+        if size > _MANY_BYTES:
+            return True
+    return False
 
 
 def _row(journal: Journal, tick: int) -> TickRow | None:
@@ -60,9 +123,9 @@ def _row(journal: Journal, tick: int) -> TickRow | None:
 
 def _decided(
     run: Inspected, journal: Journal, row: TickRow | None, only: str | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[_Row]:
     """What the agents of a run asked and did in a tick."""
-    if row is None or row.tick in run.reader.lost:
+    if row is None or not run.is_run or row.tick in run.reader.lost:
         return
     found = first(journal.decisions(row.tick - 1))
     if found is None or found[0] != row.tick:
@@ -71,47 +134,27 @@ def _decided(
     for agent, own in zip(agents, unpack(found[1], row.retrieved, agents), strict=False):
         if only not in (None, agent):
             continue
-        yield from (_event(agent, *each) for each in deeds_of(own) if each[0] != QUERY)
+        yield from (_Row(agent, *each) for each in deeds_of(own) if each[0] != QUERY)
 
 
-def _changed(
-    run: Inspected, journal: Journal, tick: int, only: str | None
-) -> Iterator[dict[str, Any]]:
+def _changed(journal: Journal, tick: int, only: str | None) -> Iterator[_Row]:
     """What became of memories in a tick."""
-    if tick < journal.base_tick or (tick == journal.base_tick and journal.base):
-        return
-    after = journal.commit_of(tick - 1) if tick else 0
-    last = journal.commit_of(tick)
-    if last == after:
-        return
-    for commit in journal.commits(after):
+    commits = _commits_of(journal, tick)
+    # The next commit, which islice does not ask for, may be damaged.
+    for commit in islice(journal.commits(commits.start - 1), len(commits)) if commits else ():
         for event in decode(commit.events):
             if only is None or getattr(event, "agent_id", None) == only:
-                yield from _told(run, event)
-        if commit.id >= last:  # the next one may be damaged
-            return
+                yield from _told(event)
 
 
-def _told(run: Inspected, event: Event) -> Iterator[dict[str, Any]]:
+def _told(event: Event) -> Iterator[_Row]:
     for number in concerned(event)[:1] if isinstance(event, Succeeded) else concerned(event):
         agent = str(event[1])
         for what, detail in told(event, agent, number):
             text: str | None = None
             if isinstance(event, Added):
                 text = FORGOTTEN if event.content is None else event.content
-            own = memory_id(run.prefix(agent), number)
-            yield {**_event(agent, what, text, own), "detail": detail}
-
-
-def _event(agent: str, what: str, text: str | None, memory: str | None = None) -> dict[str, Any]:
-    return {"agent": agent, "what": what, "text": text, "memory_id": memory, "detail": ""}
-
-
-def _text_of(run: Inspected, row: dict[str, Any]) -> str:
-    """The text of the memory that a row is about, if it is read already."""
-    number = int(row["memory_id"][-12:], 16)
-    place = run.reader.slices.places.get(row["agent"], -1)
-    return run.reader.slices.text(place, number) or FORGOTTEN
+            yield _Row(agent, what, text, number, detail)
 
 
 def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def inspect(
         return
     server, http = _server()
     with (
-        http.listen(_HOST, port) as sock,
+        http.listen(_HOST, port, hint="choose another with --port, or leave it out") as sock,
         Site(folders, allow_branch=allow_branch) as site,
         stopping() as asked_to_stop,
     ):
@@ -73,6 +73,8 @@ def inspect(
         if not quiet:
             say(f"looking at {' and '.join(map(str, folders))}; Ctrl-C ends it", err=True)
         server.serve(server.Page(site, token, _HOST), sock, asked_to_stop)
+        if site.left is not None:
+            say(f"{site.left.why}: {site.left.hint}", err=True)
 
 
 def _server() -> tuple[ModuleType, ModuleType]:

@@ -36,6 +36,8 @@ export type Life = {
   }[];
   decisions: { tick: number; agent: string; part: string; place: number; score: number | null; did: any[]; outcome: string[] }[];
   source: { teller: string; tick: number; memory_id: string; origin_agent: string; origin_id: string; hands: number } | null;
+  /** Why there are no decisions to show; empty if some were kept. */
+  no_decisions: string;
   note: string | null;
 };
 export type Told = { teller: string; listener: string; memory_id: string; tick: number; text: string };
@@ -53,7 +55,7 @@ export type Population = {
 };
 export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
-  left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[];
+  left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[]; only_left_total: number; only_right_total: number;
 };
 export type Effect = {
   name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;

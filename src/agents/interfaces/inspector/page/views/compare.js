@@ -40,8 +40,8 @@ function Both({ agent, run, tick }) {
     <${SharedCurves} tick=${tick} parted=${first?.tick ?? null} />
     ${data
       ? html`<div class="columns">
-        <${Side} index=${0} name=${left.name} decision=${data.left} only=${data.only_left} />
-        <${Side} index=${1} name=${right.name} decision=${data.right} only=${data.only_right} />
+        <${Side} index=${0} name=${left.name} decision=${data.left} only=${data.only_left} total=${data.only_left_total} />
+        <${Side} index=${1} name=${right.name} decision=${data.right} only=${data.only_right} total=${data.only_right_total} />
       </div>`
       : missing(answer)}
   </div>`;
@@ -84,15 +84,16 @@ function spread(from, values, ticks) {
   return ticks.map((tick) => at.get(tick) ?? null);
 }
 
-/** @param {{index: number, name: string, decision: any, only: any[]}} props */
-function Side({ index, name, decision, only }) {
+/** @param {{index: number, name: string, decision: any, only: any[], total: number}} props */
+function Side({ index, name, decision, only, total }) {
   return html`<div class=${"column side run-" + index} data-side=${index}>
     <${Panel} title=${html`<i class="swatch"></i><${Line} text=${name} />`}>
       ${decision ? html`<${DecisionParts} decision=${decision} run=${index} />` : html`<p class="soft">This run has no such decision.</p>`}
     <//>
-    <${Panel} title="Memories only here" note=${counted(only.length, "memory", "memories")}>
+    <${Panel} title="Memories only here" note=${counted(total, "memory", "memories")}>
       ${only.length > 0
-        ? html`<ul class="only">${only.slice(0, 100).map((row) => html`<li><${Tier} name=${row.tier} /> <span class="soft">${row.created}</span> <${MemoryLink} id=${row.id} text=${row.text} run=${index} /></li>`)}</ul>`
+        ? html`<ul class="only">${only.map((row) => html`<li><${Tier} name=${row.tier} /> <span class="soft">${row.created}</span> <${MemoryLink} id=${row.id} text=${row.text} run=${index} /></li>`)}</ul>
+          ${total > only.length && html`<p class="soft" data-not-shown=${total - only.length}>${counted(total - only.length, "more memory is", "more memories are")} not shown.</p>`}`
         : html`<p class="soft">none</p>`}
     <//>
   </div>`;

@@ -52,7 +52,7 @@ function Whole({ life, index, tick }) {
         )}</ol>
       <//>
       <${Panel} title="Decisions that it took part in" note=${counted(decisions.length, "decision")}>
-        ${decisions.length > 0 ? html`<${Decisions} decisions=${decisions} index=${index} tick=${tick} />` : html`<p class="soft">It was never given to an agent.</p>`}
+        ${decisions.length > 0 ? html`<${Decisions} decisions=${decisions} index=${index} tick=${tick} />` : html`<p class="soft" id="no-decisions">${life.no_decisions ? html`<${Line} text=${life.no_decisions} />` : "It was never given to an agent."}</p>`}
       <//>
     </div>`;
 }
