@@ -16,7 +16,6 @@ from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
-from agents.interfaces.http.server import listen
 from agents.interfaces.inspector.export import Nodes, exported
 from agents.interfaces.inspector.page_files import hash_of
 from agents.search.search import Search
@@ -182,13 +181,3 @@ def test_the_command_serves_until_it_is_stopped(small: Path) -> None:
         _, err = ended(process)
         assert "Traceback" not in err
         assert process.returncode == 0
-
-
-def test_a_port_in_use_is_refused_with_the_option_that_inspect_has(
-    small: Path, tiermem: Command
-) -> None:
-    with listen("127.0.0.1", 0) as sock:
-        port = sock.getsockname()[1]
-        done = tiermem("inspect", small, "--port", str(port))
-    assert done.is_one_error(2, f"port {port}", "--port")
-    assert "--host" not in done.err

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import Command
 from inspected_sites import Door, opened
 
+from agents.interfaces.http.server import listen
 from agents.interfaces.inspector.site import ANSWERS
 from waiting import LONG
 
@@ -53,6 +55,16 @@ def test_a_refusal_names_no_option_that_inspect_lacks(door: Door, headers: dict[
     message = door.get("api/about", headers=headers).json()["error"]["message"]
     assert "--" not in message
     assert "the address that tiermem inspect printed" in message
+
+
+def test_a_port_in_use_is_refused_with_the_option_that_inspect_has(
+    market: Path, tiermem: Command
+) -> None:
+    with listen("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        done = tiermem("inspect", market, "--port", str(port))
+    assert done.is_one_error(2, f"port {port}", "--port")
+    assert "--host" not in done.err
 
 
 def test_pages_of_other_origins_are_refused(door: Door) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import thread_time
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -22,7 +22,7 @@ from ...simulation.worlds.outside import is_outside
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
-from .later import Later
+from .later import LastList, Later
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
 from .reader import Reader, agents_in
@@ -34,9 +34,6 @@ _PATIENCE = 0.08
 """Seconds that a request waits for ticks that are not read yet."""
 _LONG = 1e6
 """Seconds: who holds a view waits until the whole journal is read."""
-_MOST_LISTED = 200_000
-"""Rows of a list that is kept."""
-T = TypeVar("T")
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
 
@@ -77,7 +74,7 @@ class Inspected:
         self._prefixes: dict[str, str] = {}
         self._held: tuple[int, int] | None = None
         """The first and the last tick, while the view stands still."""
-        self._listed: tuple[Hashable, list[Any]] | None = None
+        self.long_list = LastList()
         self._errors: dict[int, dict[str, list[str]]] = {}
 
     def hold(self) -> None:
@@ -220,16 +217,6 @@ class Inspected:
         if found is None:
             raise Reading(max(0, self.reader.read_tick), self.last_tick())
         return found
-
-    def listed(self, key: Hashable, make: Callable[[], list[T]]) -> list[T]:
-        """A long list, of which pages are asked for one after the other: the last one is kept."""
-        if self._listed is None or self._listed[0] != key:
-            self._listed = None  # there are never two
-            found = make()
-            if len(found) > _MOST_LISTED:
-                return found
-            self._listed = key, found
-        return self._listed[1]
 
     def version(self, tick: int) -> tuple[Hashable, ...]:
         """What changes when an answer about a tick may: first, how often the run went back."""

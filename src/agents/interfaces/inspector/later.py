@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["Later"]
+__all__ = ["LastList", "Later"]
 
 _MOST_KEPT = 32
+_MOST_ROWS = 200_000
+"""Rows of a list that is kept."""
 Answer = dict[str, Any]
+T = TypeVar("T")
 
 
 class _Kept(NamedTuple):
@@ -62,3 +65,20 @@ class Later:
     def _forget(self, key: Hashable) -> None:
         self._waited.discard(key)
         self._kept.pop(key).future.cancel()
+
+
+class LastList:
+    """A long list, of which pages are asked for one after the other: the last one is kept."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Hashable, list[Any]] | None = None
+
+    def rows(self, key: Hashable, make: Callable[[], list[T]]) -> list[T]:
+        """The list with this key; a very long one is not kept."""
+        if self._kept is None or self._kept[0] != key:
+            self._kept = None  # there are never two
+            found = make()
+            if len(found) > _MOST_ROWS:
+                return found
+            self._kept = key, found
+        return self._kept[1]

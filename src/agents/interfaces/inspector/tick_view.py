@@ -47,7 +47,7 @@ def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
         if is_long:
             generation, purged, *_ = run.version(tick)
             key = tick, only, state, generation, purged
-            rows = run.listed(key, lambda: _rows(run, tick, only))
+            rows = run.long_list.rows(key, lambda: _rows(run, tick, only))
         else:
             rows = _rows(run, tick, only)
         return {
