@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -160,9 +161,33 @@ def test_a_report_links_to_an_inspector_beside_it(tiermem: Command, tmp_path: Pa
 
 
 def test_what_can_t_be_looked_at_is_refused(tiermem: Command, tmp_path: Path) -> None:
-    assert tiermem("inspect", "nothing").is_one_error(1, "nothing")
     (tmp_path / "empty").mkdir()
-    assert tiermem("inspect", "empty").is_one_error(1, "there is no bank in empty")
+    how = "tiermem run SCENARIO makes a run"
+    assert tiermem("inspect", "nothing").is_one_error(1, "there is no folder nothing", how)
+    refused = tiermem("inspect", "empty")
+    assert refused.is_one_error(1, "there is no run, bank or sweep in empty", how)
+
+
+def test_a_wrong_folder_is_answered_with_the_runs_near_it(
+    small: Path, tiermem: Command, tmp_path: Path
+) -> None:
+    for name in ("alpha-1", "beta-2", "gamma-3", "market-7"):
+        shutil.copytree(small, tmp_path / "runs" / name)
+    refused = tiermem("inspect", "runs/market")
+    assert refused.is_one_error(1, "there is no folder runs/market", "here are runs/market-7, ")
+    assert "tiermem init" not in refused.err
+    refused = tiermem("inspect", "runs")
+    assert refused.is_one_error(1, "no run, bank or sweep in runs", "runs/alpha-1", "and 1 more")
+
+
+def test_a_run_without_its_bank_is_told_apart_from_no_run(
+    small: Path, tiermem: Command, tmp_path: Path
+) -> None:
+    shutil.copytree(small, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "bank")
+    refused = tiermem("inspect", "run")
+    assert refused.is_one_error(1, "the run in run has no bank", "run/bank is missing")
+    assert "tiermem init" not in refused.err
 
 
 def test_the_command_serves_until_it_is_stopped(small: Path) -> None:
