@@ -119,7 +119,7 @@ _KEYS = {
     "tick": ("tick", "agent"),
     "agent": ("agent", "tick"),
     "memories": ("sort", "tier", "temperature", "text"),
-    "explain": ("query", "when"),
+    "explain": ("query", "when", "text"),
     "memory": ("id",),
     "population": ("tick", "limit"),
     "compare": ("agent",),
