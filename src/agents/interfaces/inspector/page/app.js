@@ -8,7 +8,7 @@ import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
 import { useOpened } from "#opened";
 import { readers } from "#provider";
-import { Line, counted, plain } from "#text";
+import { Line, Name, counted, plain } from "#text";
 import { followRuns, tickNow } from "#time";
 import { VIEWS } from "#views";
 import { openRun } from "#views/sweep";
@@ -77,7 +77,7 @@ function Tab({ view, isHere }) {
 function RunChoice() {
   const { runs } = site.about;
   return html`<span class="runs" role="group" aria-label="run">${runs.map(
-    (run, index) => html`<button class=${"run-" + index} aria-pressed=${current().run === index} onClick=${() => go({ run: index })}><${Line} text=${run.name} /></button>`,
+    (run, index) => html`<button class=${"run-" + index} aria-pressed=${current().run === index} onClick=${() => go({ run: index })}><${Name} text=${run.name} /></button>`,
   )}</span>`;
 }
 
