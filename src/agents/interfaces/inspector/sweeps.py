@@ -73,5 +73,7 @@ def _mean(values: list[float | None]) -> float | None:
 def run_of(folder: Path, name: str) -> Path:
     """The folder of a sweep's run, by its name."""
     if name not in {each.name for each in (folder / "cells").iterdir()}:
-        raise NotThere(f"the sweep has no run {name!r:.80}", hint="see api/sweep")
+        raise NotThere(
+            f"the sweep has no run {name!r:.80}", hint="its grid lists the runs (api/sweep)"
+        )
     return folder / "cells" / name
