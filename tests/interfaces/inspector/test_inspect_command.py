@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
+from agents.interfaces.inspector import server
 from agents.interfaces.inspector.export import Nodes, exported
 from agents.interfaces.inspector.page_files import hash_of
 from agents.search.search import Search
@@ -206,3 +209,20 @@ def test_the_command_serves_until_it_is_stopped(small: Path) -> None:
         _, err = ended(process)
         assert "Traceback" not in err
         assert process.returncode == 0
+
+
+def test_it_opens_the_browser_at_the_port_that_was_asked_for(
+    small: Path, tiermem: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(server, "serve", lambda page, *_: page.close())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    done = tiermem("inspect", small, "--open", "--port", port)
+    assert done.code == 0
+    assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/[A-Za-z0-9_-]{{32}}/\n", done.out)
+    assert opened == [done.out.strip()]
+    assert tiermem("inspect", small, "-q").code == 0
+    assert len(opened) == 1  # only where it is asked for

@@ -39,10 +39,10 @@ def inspect(
     """Look at a run in a browser: any tick, any agent, any memory, and why.
 
     The page is served to this machine alone, at an address with a token, until Ctrl-C. Nothing is
-    written to the run, which may go on meanwhile: the page follows it. With --allow-branch, a branch
-    is a new folder beside its run: for a run of a sweep, in SWEEP/cells. With --export, the same
-    page goes into one file that opens without a server. Of a damaged run, both show what is whole,
-    and say what is not.
+    written to the run, which may go on meanwhile: the page follows it. With --allow-branch, the
+    page makes branches, in new folders beside the run: for a run of a sweep, in SWEEP/cells. With
+    --export, the same page goes into one file that opens without a server. Of a damaged run, both
+    show what is whole, and say what is not.
     """
     folders = [folder] if other is None else [folder, other]
     from ...inspector.site import Site
