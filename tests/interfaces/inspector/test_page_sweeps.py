@@ -3,6 +3,7 @@
 import shutil
 import threading
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from browsers import Browser, served
@@ -119,3 +120,15 @@ def test_a_branch_of_a_sweeps_run_lies_among_its_cells_and_changes_no_result(
     said = " ".join(tiermem("inspect", "--help").out.split())
     assert "in SWEEP/cells" in said
     assert "Nothing is written to the folder" not in said
+
+
+def test_a_sweep_that_goes_on_names_a_run_that_is_done(
+    swept: Path, tmp_path: Path, tiermem: Command
+) -> None:
+    shutil.copytree(swept, tmp_path / "swept")
+    (tmp_path / "swept" / "results.parquet").unlink()
+    cells = _cells(swept)
+    (tmp_path / "swept" / "cells" / cells[0] / "summary.json").unlink()
+    refused = tiermem("inspect", "swept")
+    assert refused.is_one_error(1, "swept has no results yet", f"{len(cells) - 1} of its runs are")
+    assert f"Meanwhile: tiermem inspect {quote(f'swept/cells/{cells[1]}')}" in refused.err
