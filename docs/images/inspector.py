@@ -63,10 +63,10 @@ def main() -> None:
             warning = bank.agent("agent_03").all("pinned")[0].id
         with served(market, other) as address:
             browser.open(address)
-            take("overview", "overview?t=16", ".frame[data-view=overview] canvas")
             take("agent", "agent/agent_03?t=60", "#memories[data-ready=true] .row")
             take("memory", f"memory/{warning}?t=60", "#memory-text")
             take("compare", "compare/agent_00?t=61", ".frame[data-view=compare] canvas")
+            take("overview", "overview?t=16", ".frame[data-view=overview] canvas")  # all is read
         with served(rumor) as address:
             browser.open(address)
             take("population", "population?t=60", ".frame[data-view=population] main svg")

@@ -152,6 +152,14 @@ def test_the_scenario_of_the_readme_is_sound(tmp_path: Path) -> None:
     assert settings.simulation.ticks == 120
 
 
+def test_the_guide_to_the_inspector_names_the_run_that_it_makes() -> None:
+    guide = (ROOT / "docs/howto/inspect.md").read_text()
+    (scenario,) = re.findall(r"^tiermem run (\S+)$", guide, re.MULTILINE)
+    seed = load_settings(ROOT / scenario).seed
+    named = re.findall(r"^tiermem (?:inspect|report) (runs/market\S*)", guide, re.MULTILINE)
+    assert set(named) == {f"runs/{Path(scenario).stem}-{seed}"}
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 180
 

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -163,7 +164,9 @@ def test_another_baseline_runs_nothing_again(tiermem: Command, swept: Path, tmp_
 def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:
-    assert "report of its own" in (swept / "report.html").read_text()
+    report = (swept / "report.html").read_text()
+    assert "report of its own" in report
+    assert re.search(r"<code>tiermem inspect \S+/s</code>", report)
     results = (swept / "results.parquet").read_bytes()
     file = tmp_path / "mine" / "sweep.yaml"
     assert tiermem("sweep", file, "--out", swept, "--keep-runs", "-q", "--workers", 2).code == 0
@@ -178,6 +181,11 @@ def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
     assert tiermem("sweep", file, "--out", swept, "-q").code == 0
     assert stamps(swept) == before
     assert (swept / "report.html").read_text() == report
+    one = min((swept / "cells").iterdir())
+    assert tiermem("inspect", one, "--export", one / "inspector.html", "-q").code == 0
+    assert tiermem("sweep", file, "--out", swept, "-q").code == 0
+    report = (swept / "report.html").read_text()
+    assert report.count(f'href="cells/{quote(one.name)}/inspector.html"') == 1
 
 
 def test_there_is_a_plot_per_metric_and_a_report(swept: Path) -> None:

@@ -4,8 +4,11 @@ import base64
 import gzip
 import json
 import re
+import shutil
 import signal
+import socket
 import subprocess
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
+from agents.interfaces.inspector import server
 from agents.interfaces.inspector.export import Nodes, exported
 from agents.interfaces.inspector.page_files import hash_of
 from agents.search.search import Search
@@ -160,9 +164,33 @@ def test_a_report_links_to_an_inspector_beside_it(tiermem: Command, tmp_path: Pa
 
 
 def test_what_can_t_be_looked_at_is_refused(tiermem: Command, tmp_path: Path) -> None:
-    assert tiermem("inspect", "nothing").is_one_error(1, "nothing")
     (tmp_path / "empty").mkdir()
-    assert tiermem("inspect", "empty").is_one_error(1, "there is no bank in empty")
+    how = "tiermem run SCENARIO makes a run"
+    assert tiermem("inspect", "nothing").is_one_error(1, "there is no folder nothing", how)
+    refused = tiermem("inspect", "empty")
+    assert refused.is_one_error(1, "there is no run, bank or sweep in empty", how)
+
+
+def test_a_wrong_folder_is_answered_with_the_runs_near_it(
+    small: Path, tiermem: Command, tmp_path: Path
+) -> None:
+    for name in ("alpha-1", "beta-2", "gamma-3", "market-7"):
+        shutil.copytree(small, tmp_path / "runs" / name)
+    refused = tiermem("inspect", "runs/market")
+    assert refused.is_one_error(1, "there is no folder runs/market", "here are runs/market-7, ")
+    assert "tiermem init" not in refused.err
+    refused = tiermem("inspect", "runs")
+    assert refused.is_one_error(1, "no run, bank or sweep in runs", "runs/alpha-1", "and 1 more")
+
+
+def test_a_run_without_its_bank_is_told_apart_from_no_run(
+    small: Path, tiermem: Command, tmp_path: Path
+) -> None:
+    shutil.copytree(small, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "bank")
+    refused = tiermem("inspect", "run")
+    assert refused.is_one_error(1, "the run in run has no bank", "run/bank is missing")
+    assert "tiermem init" not in refused.err
 
 
 def test_the_command_serves_until_it_is_stopped(small: Path) -> None:
@@ -181,3 +209,20 @@ def test_the_command_serves_until_it_is_stopped(small: Path) -> None:
         _, err = ended(process)
         assert "Traceback" not in err
         assert process.returncode == 0
+
+
+def test_it_opens_the_browser_at_the_port_that_was_asked_for(
+    small: Path, tiermem: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(server, "serve", lambda page, *_: page.close())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    done = tiermem("inspect", small, "--open", "--port", port)
+    assert done.code == 0
+    assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/[A-Za-z0-9_-]{{32}}/\n", done.out)
+    assert opened == [done.out.strip()]
+    assert tiermem("inspect", small, "-q").code == 0
+    assert len(opened) == 1  # only where it is asked for

@@ -44,6 +44,22 @@ def test_another_token_opens_nothing(door: Door, name: str) -> None:
         assert door.token not in found.text
 
 
+def test_a_refusal_is_a_page_for_a_browser_and_json_for_a_program(door: Door) -> None:
+    accept = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path, status, said in (
+        ("/wrong/", 403, "each start of tiermem inspect has a new address"),
+        (f"/{door.token}/nothing.html", 404, "there is no page of this name"),
+        (f"/{door.token}/api/agent?agent=<b>&tick=1", 404, "has no agent &#x27;&lt;b&gt;&#x27;"),
+    ):
+        page = door.client.get(f"{door.url}{path}", headers=accept)
+        assert (page.status_code, page.headers["content-type"]) == (
+            status, "text/html; charset=utf-8",
+        )  # fmt: skip
+        assert said in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "error" in door.client.get(f"{door.url}{path}").json()
+
+
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:80"])
 def test_another_host_is_refused(door: Door, host: str) -> None:
     assert door.get("api/about", headers={"Host": host}).status_code == 403
@@ -138,7 +154,7 @@ _KEYS = {
     "tick": ("tick", "agent"),
     "agent": ("agent", "tick"),
     "memories": ("sort", "tier", "temperature", "text"),
-    "explain": ("query", "when"),
+    "explain": ("query", "when", "text"),
     "memory": ("id",),
     "population": ("tick", "limit"),
     "compare": ("agent",),

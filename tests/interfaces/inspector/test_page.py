@@ -259,6 +259,24 @@ def test_a_branch_is_written_as_a_command_with_its_edits(
     browser.shows("#edits-file", "delete")
 
 
+def test_edits_are_kept_at_their_tick_while_the_cursor_is_elsewhere(
+    browser: Browser, page: str
+) -> None:
+    browser.open(page, f"#/branch/{AGENT}?t=20")
+    browser.write("#new-memory", "NEVER trade with agent_02\n")
+    browser.shows("#edits", "NEVER trade with agent_02")
+    browser.press(ARROW_RIGHT)
+    browser.shows("#elsewhere", "The changes after tick 20 are kept there")
+    assert browser.all("#edits li") == []
+    browser.shows("#command", "--at 21")
+    assert browser.all("#edits-file") == []
+    browser.click("#elsewhere .tick-link")
+    browser.shows("#edits", "NEVER trade with agent_02")
+    browser.shows("#edits-file", "NEVER trade with agent_02")
+    assert browser.tick == 20
+    assert browser.all("#elsewhere") == []
+
+
 def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
     browser: Browser, page: str, site: Site
 ) -> None:

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browsers import Browser
+from browsers import Browser, served
 from inspected_sites import ask, looked_at
 
 from agents.interfaces.inspector.export import write_export
@@ -57,3 +57,24 @@ def test_a_whole_path_that_was_typed_is_kept(browser: Browser, rumor: Path, tmp_
     browser.write("#new-memory", "I trust nobody")
     browser.click("#add-memory")
     browser.shows("#command", "--edit rumor-branch-6-edits.yaml")
+
+
+@pytest.mark.parametrize("view", ["agent", "branch"])
+def test_an_address_with_a_wrong_agent_says_so_once(
+    browser: Browser, market: Path, view: str
+) -> None:
+    with served(market) as address:
+        browser.open(address, f"#/{view}/nobody?t=3")
+        browser.shows(".failed", "market has no agent nobody")
+        assert len(browser.all(".failed")) == 1
+        assert "api/" not in browser.all(".failed")[0]
+        browser.choose("#agent", "agent_02")
+        browser.shows(f".frame[data-view={view}] main .columns")
+        assert browser.all(".failed") == []
+
+
+def test_an_address_with_a_wrong_token_is_answered_in_words(browser: Browser, rumor: Path) -> None:
+    with served(rumor) as address:
+        browser.driver.get(address.rstrip("/") + "x/")
+        browser.shows("h1", "The inspector can't show this")
+        browser.shows("p", "the address needs the token that tiermem inspect printed")

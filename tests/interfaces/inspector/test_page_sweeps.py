@@ -1,15 +1,18 @@
 """Several pages over one sweep: each sees its own run. An export of a sweep has no runs."""
 
+import shutil
 import threading
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from browsers import Browser, served
+from commands import Command
 from inspected_sites import ask, looked_at
 
 from agents import MemoryBank
 from agents.interfaces.inspector.export import write_export
-from agents.interfaces.inspector.parameters import NotThere
+from agents.interfaces.inspector.parameters import NotThere, Parameters
 from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep, run_cells
@@ -100,3 +103,32 @@ def test_an_exported_sweep_says_how_its_runs_are_opened(
     browser.shows("#no-server", "tiermem inspect SWEEP opens them")
     assert browser.all("#runs .tick-link") == []
     assert browser.complaints() == []
+
+
+def test_a_branch_of_a_sweeps_run_lies_among_its_cells_and_changes_no_result(
+    swept: Path, tmp_path: Path, tiermem: Command
+) -> None:
+    shutil.copytree(swept, tmp_path / "swept")
+    cell = _cells(swept)[0]
+    with looked_at(tmp_path / "swept", allow_branch=True) as site:
+        given = {"cell": cell, "effect": "", "agent": AGENT, "tick": "2"}
+        before = ask(site, "sweep")
+        made = site.branched(Parameters(given))
+        assert Path(made["out"]) == tmp_path / "swept" / "cells" / f"{cell}-branch-2"
+        assert (Path(made["out"]) / "summary.json").is_file()
+        assert ask(site, "sweep") == before
+    said = " ".join(tiermem("inspect", "--help").out.split())
+    assert "in SWEEP/cells" in said
+    assert "Nothing is written to the folder" not in said
+
+
+def test_a_sweep_that_goes_on_names_a_run_that_is_done(
+    swept: Path, tmp_path: Path, tiermem: Command
+) -> None:
+    shutil.copytree(swept, tmp_path / "swept")
+    (tmp_path / "swept" / "results.parquet").unlink()
+    cells = _cells(swept)
+    (tmp_path / "swept" / "cells" / cells[0] / "summary.json").unlink()
+    refused = tiermem("inspect", "swept")
+    assert refused.is_one_error(1, "swept has no results yet", f"{len(cells) - 1} of its runs are")
+    assert f"Meanwhile: tiermem inspect {quote(f'swept/cells/{cells[1]}')}" in refused.err

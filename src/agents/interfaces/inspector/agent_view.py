@@ -279,6 +279,7 @@ def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[s
         raise CantTell("a board is not searched alone", hint="search for its words")
     run.need(tick)
     query, deciding = given.text("query", ""), when == "deciding"
+    text = given.text("text", "").casefold()
     if deciding:
         item, kept = _kept(run, agent, tick)
         if not given.has("query"):
@@ -288,10 +289,12 @@ def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[s
 
     def page() -> dict[str, Any]:
         found = _explanations(run, agent, tick - deciding, query, deciding=deciding)
+        if text:
+            found = [row for row in found if text in row.memory.content.casefold()]
         rows = [_explained(row) for row in found[offset : offset + limit]]
         return {"query": query, "when": when, "tick": tick, "total": len(found), "rows": rows}
 
-    return _in_time(run, agent, tick, ("explain", when, query, offset, limit), page)
+    return _in_time(run, agent, tick, ("explain", when, query, text, offset, limit), page)
 
 
 def _explanations(

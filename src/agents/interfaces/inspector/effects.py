@@ -37,7 +37,10 @@ def arms_of(run: Inspected, name: str) -> tuple[Path, Path]:
     """The runs without and with the change of an experiment."""
     found = next((each for each in effects_of(run.folder) if each.name == name), None)
     if found is None:
-        raise NotThere(f"{run.name} has no experiment {name!r:.80}", hint="see api/effects")
+        raise NotThere(
+            f"{run.name} has no experiment {name!r:.80}",
+            hint="the view Compare lists them (api/effects)",
+        )
     if found.arms is None:
         raise CantTell(f"{name} kept no runs", hint="a ranking compares memories, not two runs")
     return found.arms

@@ -137,7 +137,9 @@ class Inspected:
             if not self._own:
                 self.need(self.last_tick())
             if name not in self.reader.slices.places:
-                raise NotThere(f"{self.name} has no agent {name!r:.60}", hint="see api/about")
+                raise NotThere(
+                    f"{self.name} has no agent {name!r:.60}", hint="the page lists them (api/about)"
+                )
         return name
 
     def tick(self, given: Parameters) -> int:

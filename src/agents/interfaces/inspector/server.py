@@ -22,6 +22,7 @@ from ..http.limits import DEFAULT
 from ..http.problems import ALWAYS, Problem
 from .page_files import page_file, policy
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
+from .refusals import readable
 from .site import ANSWERS, Site, failure
 
 __all__ = ["Page", "new_token", "serve"]
@@ -88,6 +89,7 @@ class Page:
         except Exception:
             logger.exception("the inspector failed")
             response = _refused(500, "InternalError", "something went wrong; the log says what")
+        response = readable(request, response)
         response.headers.update({**_HEADERS, "Content-Security-Policy": policy()})
         await response(scope, receive, send)
 

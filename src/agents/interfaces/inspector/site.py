@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import RunError, TierMemError
+from ...errors import BankNotFound, RunError, TierMemError
 from ...storage.embedding.embedders import OfflineEmbedder
 from ...version import __version__
 from . import agent_view, comparing, effects, life_view, population, search_view, sweeps, tick_view
+from .folders import nothing_in
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
@@ -43,7 +44,10 @@ class _Look:
 
     def add(self, folder: Path) -> Inspected:
         """Open one more run."""
-        run = Inspected(folder)
+        try:
+            run = Inspected(folder)
+        except BankNotFound:
+            raise nothing_in(folder) from None
         if self.runs and not (run.is_run and self.runs[0].is_run):
             run.close()
             raise RunError("only runs are compared, and one of the two is a bank")

@@ -1,6 +1,7 @@
 """A sweep as a grid of points, each with the runs of its seeds."""
 
 from pathlib import Path
+from shlex import quote
 from statistics import fmean
 from typing import Any
 
@@ -29,9 +30,7 @@ def sweep(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
         raise RunError(f"{folder / 'plan.yaml'} can't be read: {error!r:.200}") from None
     if rows is None:
-        raise RunError(
-            f"{folder} has no results yet", hint="let the sweep end; the same command continues it"
-        )
+        raise _unfinished(folder)
     parameters = [*(["variant"] if len(variants) > 1 else []), *grid]
     metrics = [name for name in rows[0] if name not in (*_NOT_METRICS, *grid)] if rows else []
     points: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -44,6 +43,16 @@ def sweep(folder: Path) -> dict[str, Any]:
         "metrics": metrics,
         "points": [_point(folder, own, parameters, metrics) for own in points.values()],
     }
+
+
+def _unfinished(folder: Path) -> RunError:
+    """The error for a sweep without its table; it names a run to look at meanwhile."""
+    done = sorted(each.parent.name for each in (folder / "cells").glob("*/summary.json"))
+    hint = "let the sweep end; the same command continues it"
+    if done:
+        hint += f". Meanwhile: tiermem inspect {quote(str(folder / 'cells' / done[0]))}"
+    said = f"{len(done)} of its runs {'is' if len(done) == 1 else 'are'} done"
+    return RunError(f"{folder} has no results yet, which come at its end; {said}", hint=hint)
 
 
 def _point(
@@ -73,5 +82,7 @@ def _mean(values: list[float | None]) -> float | None:
 def run_of(folder: Path, name: str) -> Path:
     """The folder of a sweep's run, by its name."""
     if name not in {each.name for each in (folder / "cells").iterdir()}:
-        raise NotThere(f"the sweep has no run {name!r:.80}", hint="see api/sweep")
+        raise NotThere(
+            f"the sweep has no run {name!r:.80}", hint="its grid lists the runs (api/sweep)"
+        )
     return folder / "cells" / name

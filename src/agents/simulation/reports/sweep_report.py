@@ -6,6 +6,7 @@ It is a page like that of a run: one HTML file that needs no network and no scri
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 from ..statistics import FEWEST_SEEDS, Interval, interval_of
@@ -41,6 +42,10 @@ class SweepResults:
     """The rows of :func:`~tiermem.simulation.statistics.differences`."""
     reports: Mapping[str, str] = field(default_factory=dict)
     """Where the report of a run is, by the run's ``cell``."""
+    inspectors: Mapping[str, str] = field(default_factory=dict)
+    """Where the exported inspector of a run is, by the run's ``cell``."""
+    folder: str = ""
+    """The sweep's folder, for commands; empty where no run is kept."""
 
 
 def render_sweep(results: SweepResults) -> str:
@@ -194,16 +199,17 @@ def _interval_table(
     base = page.escape(arm_of(results.baseline, results.baseline))
     heads = [*map(page.escape, results.grid), "Variant", "Mean"]
     heads += [f"Against {base}", "p (Holm)", "Missing"]
-    heads.append("Runs by seed" if results.reports else "Runs")
+    heads.append("Runs by seed" if results.reports or results.inspectors else "Runs")
     return page.table(heads, rows, numbers=5)
 
 
 def _reports(results: SweepResults, variant: str, point: _Point) -> str:
-    """Links to the reports of a place's runs, each by its seed; nothing if none was kept."""
+    """Links to the reports of a place's runs, or to their inspectors, each by its seed."""
+    paths = {**results.inspectors, **results.reports}
     return " ".join(
-        page.link(results.reports[row["cell"]], page.shown(row["seed"]))
+        page.link(paths[row["cell"]], page.shown(row["seed"]))
         for row in results.rows
-        if row.get("cell") in results.reports
+        if row.get("cell") in paths
         and (row["variant"], _point(row, results.grid)) == (variant, point)
     )
 
@@ -248,12 +254,22 @@ def _cells(results: SweepResults) -> str:
             [page.escape(page.shown(row.get(name))) for name in names]
             for names in (where, results.metrics)
         )
-        path = results.reports.get(row.get("cell", ""))
-        cells.append([*places, page.link(path, "report") if path else "–", *numbers])
+        cells.append([*places, _ways_into(results, row.get("cell", "")), *numbers])
     left = len(results.rows) - len(cells)
     note = f'<p class="note">{number(left)} more are in the sweep\'s table.</p>' if left else ""
+    if results.folder:
+        command = page.escape(f"tiermem inspect {quote(results.folder)}")
+        note += f'<p class="note">Look into the runs with <code>{command}</code>.</p>'
     if not results.reports:
         note += '<p class="note">With --keep-runs, each run has a report of its own.</p>'
     heads = [*map(page.escape, where), "Run", *map(page.escape, results.metrics)]
     table = page.table(heads, cells, len(results.metrics))
     return page.details(f"All {page.count(len(results.rows), 'run')}", table + note)
+
+
+def _ways_into(results: SweepResults, cell: str) -> str:
+    """Links to what a run has, or the name of the run for ``tiermem inspect``."""
+    paths = {"report": results.reports.get(cell), "inspector": results.inspectors.get(cell)}
+    links = [page.link(path, name) for name, path in paths.items() if path]
+    name = page.escape(cell) if results.folder else "–"
+    return " ".join(links) or name or "–"

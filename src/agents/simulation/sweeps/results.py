@@ -41,11 +41,9 @@ def write_results(
         metrics=metrics,
         baseline=baseline,
         compared=differences(rows, same, metrics, baseline=baseline),
-        reports={
-            row["cell"]: f"cells/{row['cell']}/report.html"
-            for row in rows
-            if (folder / "cells" / row["cell"] / "report.html").is_file()
-        },
+        reports=_beside(folder, rows, "report.html"),
+        inspectors=_beside(folder, rows, "inspector.html"),
+        folder=str(folder) if _beside(folder, rows, "run.json") else "",
     )
     try:
         replace_file(folder / "results.parquet", outputs.table(rows))
@@ -59,6 +57,12 @@ def write_results(
             hint="make room and let your user write there; what has run is kept",
         ) from error
     return results
+
+
+def _beside(folder: Path, rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, str]:
+    """By cell, where a file of its run is; without the cells that have no such file."""
+    paths = {row["cell"]: f"cells/{row['cell']}/{name}" for row in rows}
+    return {cell: path for cell, path in paths.items() if (folder / path).is_file()}
 
 
 def statistics_rows(results: SweepResults) -> list[dict[str, Any]]:

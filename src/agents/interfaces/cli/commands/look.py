@@ -31,7 +31,7 @@ def inspect(
         Option(metavar="FILE", help="Write one HTML file that needs no server, and end."),
     ] = None,
     allow_branch: Annotated[
-        bool, Option("--allow-branch", help="Let the page run branches, beside the run.")
+        bool, Option("--allow-branch", help="Let the page run branches, each in a new folder.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -39,9 +39,10 @@ def inspect(
     """Look at a run in a browser: any tick, any agent, any memory, and why.
 
     The page is served to this machine alone, at an address with a token, until Ctrl-C. Nothing is
-    written to the folder, and the run may go on meanwhile: the page follows it. With --export, the
-    same page goes into one file that opens without a server. Of a damaged run, both show what is
-    whole, and say what is not.
+    written to the run, which may go on meanwhile: the page follows it. With --allow-branch, the
+    page makes branches, in new folders beside the run: for a run of a sweep, in SWEEP/cells. With
+    --export, the same page goes into one file that opens without a server. Of a damaged run, both
+    show what is whole, and say what is not.
     """
     folders = [folder] if other is None else [folder, other]
     from ...inspector.site import Site

@@ -8,9 +8,10 @@ import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
 import { useOpened } from "#opened";
 import { readers } from "#provider";
-import { Line, counted, plain } from "#text";
+import { Line, Name, counted, plain } from "#text";
 import { followRuns, tickNow } from "#time";
 import { VIEWS } from "#views";
+import { AgentChoice } from "#views/agent";
 import { openRun } from "#views/sweep";
 
 const SCHEMES = ["", "light", "dark"];
@@ -63,13 +64,29 @@ function Guard({ view, address, run }) {
   useEffect(() => (error ? forget() : undefined), [address.view, address.of, address.tick]);
   if (error) return html`<${Failed} error=${error} />`;
   if (!view) return html`<p class="soft">There is nothing to see here.</p>`;
+  if (isStranger(view.name, address.of, run)) return html`<${Stranger} name=${address.of} view=${view.name} run=${run} />`;
   return html`<${view.view} address=${address} run=${run} index=${address.run} tick=${run ? tickNow() : 0} />`;
+}
+
+const OF_AGENTS = ["agent", "compare", "branch"]; // views whose address names an agent
+
+/** Whether an address names an agent that the run does not have. Boards are known only when the journal is read.
+ * @param {string} view @param {string} name @param {any} run */
+function isStranger(view, name, run) {
+  if (!run || !name || isBoard(name) || !OF_AGENTS.includes(view)) return false;
+  return !(view === "compare" ? site.about.runs : [run]).some((each) => each.agents.includes(name));
+}
+
+/** @param {{name: string, view: string, run: any}} props */
+function Stranger({ name, view, run }) {
+  return html`<div class="view-head"><${AgentChoice} run=${run} agent=${run.agents[0]} view=${view} /></div>
+    <${Failed} error=${{ message: `${run.name} has no agent ${name}`, hint: "choose another one above" }} />`;
 }
 
 /** @param {{view: any, isHere: boolean}} props */
 function Tab({ view, isHere }) {
   const { view: at, of } = current();
-  const isOfAgent = (/** @type {string} */ name) => ["agent", "compare", "branch"].includes(name);
+  const isOfAgent = (/** @type {string} */ name) => OF_AGENTS.includes(name);
   const to = isOfAgent(view.name) && isOfAgent(at) && !(isBoard(of) && view.name !== "agent") ? of : "";
   return html`<a href=${link({ view: view.name, of: to })} data-tab=${view.name} aria-current=${isHere ? "page" : undefined}>${view.title}</a>`;
 }
@@ -77,7 +94,7 @@ function Tab({ view, isHere }) {
 function RunChoice() {
   const { runs } = site.about;
   return html`<span class="runs" role="group" aria-label="run">${runs.map(
-    (run, index) => html`<button class=${"run-" + index} aria-pressed=${current().run === index} onClick=${() => go({ run: index })}><${Line} text=${run.name} /></button>`,
+    (run, index) => html`<button class=${"run-" + index} aria-pressed=${current().run === index} onClick=${() => go({ run: index })}><${Name} text=${run.name} /></button>`,
   )}</span>`;
 }
 

@@ -3,7 +3,7 @@ import { html, useEffect } from "#vendor/htm-preact";
 import uPlot from "#vendor/uplot";
 import { useScheme, useSize } from "#bits";
 import { colour } from "#palette";
-import { Num } from "#text";
+import { Name, Num } from "#text";
 import { span } from "#time";
 
 /** @typedef {{name: string, values: (number | null)[], colour: string, isDashed?: boolean, ticks?: number[]}} Curve */
@@ -105,7 +105,7 @@ function Value({ curve, ticks, tick, isNamed }) {
   const place = placeOf(ticks, tick);
   const value = place < 0 ? null : curve.values[place];
   return html`<span class="value" data-curve=${curve.name}>
-    ${isNamed && html`<i class="swatch" style=${{ background: curve.colour }}></i><span class="curve">${curve.name}</span>`}
+    ${isNamed && html`<i class="swatch" style=${{ background: curve.colour }}></i><span class="curve"><${Name} text=${curve.name} /></span>`}
     <${Num} of=${value} />
   </span>`;
 }

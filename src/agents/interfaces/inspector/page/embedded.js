@@ -37,7 +37,9 @@ export async function openEmbedded(text) {
     search: (params) => page(search(answers, value, params), params),
     explain: (params) => {
       const own = whole("explain", params);
-      if (!params.query || params.query === own.query) return own;
+      if (!params.query || params.query === own.query) {
+        return { ...own, ...page(filtered(own.rows, { text: params.text }), params), absent: own.total - own.rows.length };
+      }
       throw new Refused("another query than the agent's own needs the server", "tiermem inspect RUN explains any query");
     },
   };

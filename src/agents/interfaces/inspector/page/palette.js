@@ -5,7 +5,7 @@ export const TIERS = {
   pinned: "#d55e00", critical: "#e69f00", important: "#0072b2", normal: "#8fc5e8", low: "#b8b8b8",
 };
 /** @type {Record<string, string>} */
-export const TEMPERATURES = { hot: "#cc3311", warm: "#ddaa33", cold: "#4a8fc7", archived: "#9a8fb0", deleted: "#77787a" };
+export const TEMPERATURES = { hot: "#d55e00", warm: "#e69f00", cold: "#56b4e9", archived: "#c8c8c8", deleted: "#7c7c7c" };
 export const RUNS = ["#0072b2", "#d55e00"];
 export const RUNS_DARK = ["#6bb8ea", "#f0894a"];
 

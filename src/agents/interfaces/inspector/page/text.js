@@ -49,6 +49,14 @@ export function Line({ text, most = LINE }) {
   return html`<bdi class="line">${marked(cut.replace(/\r?\n/g, "↵").replace(/\t/g, "⇥"))}</bdi>`;
 }
 
+const TAIL = 9; // characters of a name that are never cut: "-branch-5" tells a branch from its run
+
+/** A name that is cut in its middle where there is no room: names of related runs begin alike. @param {{text: string}} props */
+export function Name({ text }) {
+  const letters = [...text];
+  return html`<bdi class="name-cut" title=${plain(text)}>${letters.length > TAIL && html`<span class="front">${marked(letters.slice(0, -TAIL).join(""))}</span>`}<span class="tail">${marked(letters.slice(-TAIL).join(""))}</span></bdi>`;
+}
+
 /** A text with its line breaks. A long one shows its beginning first. @param {{text: any, mono?: boolean}} props */
 export function Block({ text, mono = false }) {
   const [isWhole, setWhole] = useState(false);

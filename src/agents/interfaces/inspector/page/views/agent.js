@@ -2,13 +2,14 @@
 import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter, go, link } from "#address";
 import { site, useAnswer } from "#answers";
-import { MemoryLink, Panel, Temperature, Tier, isBoard, missing, shownName, useTyped } from "#bits";
+import { MemoryLink, PageChoice, Panel, Temperature, Tier, isBoard, missing, shownName, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
 import { LongTable } from "#table";
 import { Block, Num, counted, plain } from "#text";
 
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
 const TEMPERATURES = ["hot", "warm", "cold"];
+const EXPLAINED = 200; // memories on a page of "why not?"
 
 /** @param {{run: any, agent: string, view: string, boards?: string[]}} props */
 export function AgentChoice({ run, agent, view, boards = [] }) {
@@ -94,8 +95,12 @@ function Memories({ address, agent, index, tick }) {
 
 /** @param {{address: any, agent: string, index: number, tick: number}} props */
 function WhyNot({ address, agent, index, tick }) {
-  const { query = "", when = site.about.kind === "bank" ? "after" : "deciding" } = address.more;
-  const answer = useAnswer("explain", query || when === "deciding" ? { run: index, agent, tick, query, when, limit: 200 } : null);
+  const { query = "", with: text = "", when = site.about.kind === "bank" ? "after" : "deciding" } = address.more;
+  const typed = useTyped(text, (value) => filter({ with: value }));
+  const about = JSON.stringify([index, agent, tick, query, when, text]);
+  const [page, setPage] = useState({ about, offset: 0 });
+  const offset = page.about === about ? page.offset : 0;
+  const answer = useAnswer("explain", query || when === "deciding" ? { run: index, agent, tick, query, when, text, offset, limit: EXPLAINED } : null);
   const { data } = answer;
   const find = (/** @type {any} */ event) => {
     event.preventDefault();
@@ -109,18 +114,20 @@ function WhyNot({ address, agent, index, tick }) {
         <option value="deciding">when it decided</option><option value="after">after the tick</option></select>`}
     </form>
     <p class="soft">${query ? "What the agent would be given for this query" : "What the agent was given for its own query"}, and why each other memory was not.</p>
-    ${data ? html`<${Explained} rows=${data.rows} total=${data.total} index=${index} />` : (query || when === "deciding") && missing(answer)}
+    ${data && html`<div class="filters"><input id="explained-with" type="search" placeholder="only memories with this text" aria-label="only memories with this text" ...${typed} />
+      <span class="soft" id="explained-total">${counted(data.total, "memory", "memories")}${data.absent > 0 && `; the file leaves out ${data.absent} that were not given`}</span>
+      <${PageChoice} what="memories" id="explained-from" total=${data.total} size=${EXPLAINED} offset=${offset} set=${(/** @type {number} */ from) => setPage({ about, offset: from })} /></div>`}
+    ${data ? html`<${Explained} rows=${data.rows} index=${index} />` : (query || when === "deciding") && missing(answer)}
   </div>`;
 }
 
-/** @param {{rows: any[], total: number, index: number}} props */
-function Explained({ rows, total, index }) {
+/** @param {{rows: any[], index: number}} props */
+function Explained({ rows, index }) {
   return html`<div class="scroll"><table class="given" id="explained"><thead><tr><th class="number">rank</th><th class="number">score</th><th class="number">+ boost</th>
     <th class="number">= total</th><th>tier</th><th>memory, and why</th></tr></thead>
     <tbody>${rows.map(
       (row) => html`<tr class=${row.rank ? "is-given" : "is-not"} data-id=${row.id}><td class="number">${row.rank || "–"}</td><td class="number"><${Num} of=${row.score} /></td>
         <td class="number"><${Num} of=${row.boost} /></td><td class="number"><${Num} of=${row.total} /></td><td><${Tier} name=${row.tier} /></td>
         <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /><small class="reason">${row.reason}</small></td></tr>`,
-    )}</tbody></table>
-    ${total > rows.length && html`<p class="soft">the first ${rows.length} of ${counted(total, "memory", "memories")}</p>`}</div>`;
+    )}</tbody></table></div>`;
 }

@@ -1,5 +1,5 @@
 // What if? Change an agent's memories after a tick, and get the command that runs on from there.
-import { html, useEffect, useState } from "#vendor/htm-preact";
+import { html, useState } from "#vendor/htm-preact";
 import { go, link } from "#address";
 import { forget, site, useAnswer } from "#answers";
 import { Copy, Failed, Panel, missing } from "#bits";
@@ -14,9 +14,11 @@ const TIERS = ["pinned", "critical", "important", "normal", "low"];
 /** @param {{address: any, run: any, index: number, tick: number}} props */
 export function BranchView({ address, run, index, tick }) {
   const agent = address.of || run.agents[0];
-  const [edits, setEdits] = useState(/** @type {Edit[]} */ ([]));
+  const [all, setAll] = useState(/** @type {Record<string, Edit[]>} */ ({})); // by run and tick
   const [texts, setTexts] = useState(/** @type {Record<string, string>} */ ({}));
-  useEffect(() => setEdits([]), [index, tick]);
+  const here = `${index} ${tick}`;
+  const edits = all[here] ?? [];
+  const setEdits = (/** @type {(last: Edit[]) => Edit[]} */ change) => setAll((last) => ({ ...last, [here]: change(last[here] ?? []) }));
   const add = (/** @type {Edit[]} */ more, /** @type {string} */ text) => {
     const { memory } = more[0];
     moveTo(tick); // The edits are for this tick: a page that follows a run would leave it.
@@ -29,12 +31,17 @@ export function BranchView({ address, run, index, tick }) {
     <div class="columns">
       <${Choose} agent=${agent} index=${index} tick=${tick} add=${add} edits=${edits} />
       <div class="column">
-        <${Edits} edits=${edits} texts=${texts} remove=${(/** @type {number} */ at) => setEdits(withoutEdit(edits, at))} />
+        <${Edits} edits=${edits} texts=${texts} remove=${(/** @type {number} */ at) => setEdits((last) => withoutEdit(last, at))} elsewhere=${elsewhere(all, index, tick)} />
         <${Command} index=${index} agent=${agent} tick=${tick} edits=${edits} />
       </div>
     </div>
   </div>`;
 }
+
+/** The other ticks of a run that have edits. @param {Record<string, Edit[]>} all @param {number} index @param {number} tick */
+const elsewhere = (all, index, tick) =>
+  Object.keys(all).filter((key) => all[key].length > 0 && key.startsWith(`${index} `)).map((key) => Number(key.split(" ")[1]))
+    .filter((each) => each !== tick).sort((one, other) => one - other);
 
 /** The edits without one; those of the same memory go with it. @param {Edit[]} edits @param {number} at */
 const withoutEdit = (edits, at) =>
@@ -84,8 +91,8 @@ function deletion(agent, { id: memory, tier }) {
   return tier === "pinned" ? [{ agent, do: "unpin", memory }, forget] : [forget];
 }
 
-/** @param {{edits: Edit[], texts: Record<string, string>, remove: (at: number) => void}} props */
-function Edits({ edits, texts, remove }) {
+/** @param {{edits: Edit[], texts: Record<string, string>, remove: (at: number) => void, elsewhere: number[]}} props */
+function Edits({ edits, texts, remove, elsewhere }) {
   return html`<${Panel} title="Changes">
     ${edits.length > 0
       ? html`<ol class="edits" id="edits">${edits.map(
@@ -93,6 +100,9 @@ function Edits({ edits, texts, remove }) {
             <button class="quiet" aria-label="take back" title="take back" onClick=${() => remove(at)}>×</button></li>`,
         )}</ol>`
       : html`<p class="soft">None yet. Add a memory, choose another tier, or delete one. Without a change the new run is the same run.</p>`}
+    ${elsewhere.length > 0 && html`<p class="soft" id="elsewhere">The changes after ${elsewhere.map(
+      (tick, at) => html`${at > 0 && ", "}<button class="tick-link" onClick=${() => moveTo(tick)}>tick ${tick}</button>`,
+    )} are kept there: a branch begins at one tick.</p>`}
   <//>`;
 }
 

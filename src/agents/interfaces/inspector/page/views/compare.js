@@ -1,5 +1,5 @@
 // Two runs on one axis: where they part, one decision in both, and memories that only one has.
-import { html, useMemo } from "#vendor/htm-preact";
+import { html, useMemo, useState } from "#vendor/htm-preact";
 import { go } from "#address";
 import { site, useAnswer } from "#answers";
 import { MemoryLink, Panel, Tier, missing } from "#bits";
@@ -12,7 +12,7 @@ import { moveTo } from "#time";
 import { AgentChoice } from "#views/agent";
 import { Effects } from "#effects";
 
-const CURVES = 3;
+const CURVES = 3; // metrics that are shown before one asks for all
 
 /** @param {{address: any, run: any, index: number, tick: number}} props */
 export function CompareView({ address, run, index, tick }) {
@@ -51,6 +51,7 @@ function Both({ agent, run, tick }) {
 function SharedCurves({ tick, parted }) {
   const left = useAnswer("series", { run: 0 });
   const right = useAnswer("series", { run: 1 });
+  const [isAll, setAll] = useState(false);
   const dark = isDark();
   const strips = useMemo(() => {
     if (!left.data || !right.data) return null;
@@ -58,10 +59,9 @@ function SharedCurves({ tick, parted }) {
     const ticks = [...new Set([...left.data.ticks, ...right.data.ticks])].sort((one, other) => one - other);
     const names = Object.keys(left.data.metrics).filter((name) => name in right.data.metrics);
     const apart = names.filter((name) => JSON.stringify(left.data.metrics[name]) !== JSON.stringify(right.data.metrics[name]));
-    const chosen = (apart.length ? apart : names).slice(0, CURVES);
     return {
       ticks,
-      metrics: chosen.map((name) => ({
+      metrics: [...apart, ...names.filter((name) => !apart.includes(name))].map((name) => ({
         name,
         curves: [left.data, right.data].map((data, at) => ({
           name: site.about.runs[at].name, values: spread(data.ticks, data.metrics[name], ticks), colour: colours[at], isDashed: at === 1,
@@ -71,8 +71,12 @@ function SharedCurves({ tick, parted }) {
   }, [left.data, right.data, dark]);
   if (!strips) return missing(left.data ? right : left);
   const { metrics, ticks } = strips;
+  const shown = isAll ? metrics : metrics.slice(0, CURVES);
+  const stop = (/** @type {any} */ event) => event.stopPropagation();
   return html`<div class="axis-of-ticks" onPointerDown=${dragging((share) => moveTo(tickAt(share)), GUTTER)}>
-    ${metrics.map(({ name, curves }, at) => html`<${Strip} key=${name} name=${name} ticks=${ticks} curves=${curves} tick=${tick} hasTicks=${at === metrics.length - 1} />`)}
+    ${shown.map(({ name, curves }, at) => html`<${Strip} key=${name} name=${name} ticks=${ticks} curves=${curves} tick=${tick} hasTicks=${at === shown.length - 1} />`)}
+    ${metrics.length > CURVES && html`<button class="quiet more-curves" onPointerDown=${stop} onClick=${() => setAll(!isAll)}>
+      ${isAll ? "fewer curves" : counted(metrics.length - CURVES, "more curve")}</button>`}
     ${parted !== null && html`<div class="parted-line" title="here the runs part" style=${{ left: `calc(${GUTTER}px + (100% - ${GUTTER}px) * ${shareOf(parted)})` }}></div>`}
     <div class="cursor-line" style=${{ left: `calc(${GUTTER}px + (100% - ${GUTTER}px) * ${shareOf(tick)})` }}></div>
   </div>`;

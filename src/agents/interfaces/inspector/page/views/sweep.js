@@ -36,6 +36,7 @@ function valuesOf(points, name) {
   return all.every((value) => typeof value === "number") ? all.sort((one, other) => one - other) : all;
 }
 
+const GONE = "The folder has no such run any more: the same tiermem sweep command makes it anew.";
 const NO_SERVER = "An exported sweep has no runs in it: tiermem inspect SWEEP opens them, and tiermem inspect SWEEP/cells/NAME --export FILE writes one into a file.";
 
 /** The last part of a setting's name, which says enough. @param {string} name */
@@ -71,10 +72,10 @@ function Grid({ sweep, metric, chosen, choose }) {
 function Runs({ point, metrics }) {
   return html`<h2>${Object.entries(point.values).map(([name, value]) => `${short(name)} = ${asText(value)}`).join(", ")}</h2>
     <table class="given" id="runs"><thead><tr><th>run</th><th class="number">seed</th>${metrics.map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
-    <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => openRun(run.name)}>${run.name}</button>` : html`<span title=${run.has_run ? NO_SERVER : "the sweep did not keep it: --keep-runs"}>${run.name}</span>`}</td>
+    <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => openRun(run.name)}>${run.name}</button>` : html`<span title=${run.has_run ? NO_SERVER : GONE}>${run.name}</span>`}</td>
       <td class="number">${run.seed}</td>${metrics.map((name) => html`<td class="number"><${Num} of=${run.metrics[name]} /></td>`)}</tr>`)}</tbody></table>
     ${site.provider.embedded && point.runs.some((run) => run.has_run) && html`<p class="soft" id="no-server">${NO_SERVER}</p>`}
-    ${point.runs.every((run) => !run.has_run) && html`<p class="soft">The sweep kept no run to look into: tiermem sweep --keep-runs keeps them.</p>`}`;
+    ${point.runs.every((run) => !run.has_run) && html`<p class="soft">${GONE}</p>`}`;
 }
 
 /** Look at a run of the sweep; without a name, at the sweep again. @param {string} name */
