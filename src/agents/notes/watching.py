@@ -67,12 +67,15 @@ class NoteWatch:
     :meth:`stop`, the end of its ``with`` block, and closing the bank stop it.
     """
 
-    __slots__ = ("_bank", "_debounce", "_folder", "_problems", "_stopping", "_thread")
+    __slots__ = (
+        "_bank", "_debounce", "_folder", "_is_followed", "_problems", "_stopping", "_thread"
+    )  # fmt: skip
 
     def __init__(self, bank: OpenBank, folder: Path, debounce: float) -> None:
         self._bank = bank
         self._folder = folder
         self._debounce = debounce
+        self._is_followed = False
         self._problems: set[tuple[str, str]] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tiermem-notes", daemon=True)
@@ -111,8 +114,12 @@ class NoteWatch:
     def _follow(self) -> None:
         """Index changes in the folder until it is gone or replaced."""
         if not self._folder.is_dir():
+            if self._is_followed:  # it went after the last look, and no event will tell
+                self._is_followed = False
+                self._sync()
             self._stopping.wait(_PAUSE)
             return
+        self._is_followed = True
         with _number_of(self._folder) as followed:
             self._follow_one(followed)
 

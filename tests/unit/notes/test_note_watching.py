@@ -174,6 +174,24 @@ def test_a_folder_that_is_replaced_is_followed(bank: MemoryBank, note: Path, fol
         is_found(bank, "water <1 1>")
 
 
+def test_a_folder_that_goes_right_after_a_look_is_noticed(
+    bank: MemoryBank, note: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = watching.NoteWatch._sync
+
+    def look_and_lose(self: watching.NoteWatch) -> None:
+        look(self)
+        if note.exists():
+            shutil.rmtree(folder / "notes")
+
+    write(note, "tea <1 1>")
+    bank.sync_notes()
+    assert finds(bank, "tea <1 1>")
+    monkeypatch.setattr(watching.NoteWatch, "_sync", look_and_lose)
+    with bank.watch_notes(SOON):
+        is_gone(bank, "tea <1 1>")
+
+
 def test_what_a_new_folder_gets_before_it_is_watched_is_found(
     bank: MemoryBank, note: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
