@@ -19,7 +19,8 @@ from ..statistics import FEWEST_SEEDS, differences
 from ..sweeps.worker import KILLED, in_processes
 from .arms import Arm, Pair, check_null, future_pair, run_arm, seed_pair
 from .cost import Cost, cost_of
-from .interventions import Change, Intervention, later_births, read_intervention
+from .interventions import Change, Intervention, read_intervention
+from .notes import notes_of_births, notes_of_blocks, notes_of_pairs
 from .spread import Parted, Reached, Step, compare, story_of
 
 __all__ = [
@@ -133,6 +134,7 @@ def effect(
     change, until, keep = given.in_run(folder), last_tick(folder), out is not None
     with arms_folder(out, force) as place:
         arm = _own_pair(folder, place, change, until, offline, keep)
+        again = notes_of_births(place / CHANGED, change)  # before other pairs are paid for
         if progress is not None:
             progress(1, max(seeds, futures))
         more = _more_pairs(folder, place, given, change, (seeds, futures), offline, keep, workers)
@@ -142,7 +144,7 @@ def effect(
             if progress is not None:
                 progress(len(pairs), max(seeds, futures))
         pairs[1:] = sorted(pairs[1:], key=lambda each: each.number)
-        found = _effect(folder, place, change, pairs, futures > 1, metrics)
+        found = _effect(folder, place, change, pairs, futures > 1, metrics, again)
         if out is not None:
             from .results import write
 
@@ -231,13 +233,6 @@ def _own_pair(
     null = run_arm(folder, place / AS_IT_WAS, Change(change.at), until, offline=True, keep=keep)
     check_null(folder, place / AS_IT_WAS, change.at)
     changed = run_arm(folder, place / CHANGED, change, until, offline=offline, keep=keep)
-    for rule in _never(change):
-        if rule["tick"] in later_births(place / CHANGED, rule):
-            raise RunError(
-                f"{rule['agent']} got {rule['content']!r:.60} in tick {rule['tick']} all the same: "
-                "it did not come by a way that can be blocked",
-                hint="let the agent forget it instead: --forget",
-            )
     seed = read_folder(folder)[0].seed
     return Pair("the run itself", seed, null, changed)
 
@@ -279,7 +274,7 @@ def results_of(
 
 def _effect(
     run: Path, place: Path, change: Change, pairs: Sequence[Pair], futures: bool,
-    wanted: Sequence[str],
+    wanted: Sequence[str], again: Sequence[str],
 ) -> Effect:  # fmt: skip
     changed = pairs[0].changed
     assert changed is not None  # noqa: S101 - the run itself has both arms
@@ -309,8 +304,9 @@ def _effect(
         by_agent=_apart(pairs[0].was, changed) if not changed.stopped else {},
         missing=[f"{pair.where}: {pair.missing}" for pair in pairs if pair.missing],
         notes=[
-            *_notes(pairs, len({row["pair"] for row in rows}), change),
-            *_notes_of_rules(place / CHANGED, change, bool(steps)),
+            *notes_of_pairs(pairs, compared=len({row["pair"] for row in rows})),
+            *notes_of_blocks(change, has_changed=bool(steps)),
+            *again,
         ],
     )  # fmt: skip
 
@@ -322,6 +318,8 @@ def _records(folder: Path, after: int) -> dict[int, dict[str, float]]:
 
 def check_metrics(run: Path, wanted: Sequence[str]) -> None:
     """Refuse a metric that the run's world does not have."""
+    if not wanted:
+        return
     with as_run_error(f"{run} can't be read"), MemoryBank.at(run / "bank") as bank:
         known = [name for row, _ in bank.ticks.records(bank.tick - 1) for name in row["metrics"]]
     for name in wanted:
@@ -392,38 +390,3 @@ def _apart(was: Arm | None, changed: Arm) -> dict[str, dict[str, float]]:
         if own:
             found[name] = own
     return found
-
-
-def _notes(pairs: Sequence[Pair], compared: int, change: Change) -> Iterator[str]:
-    changed = pairs[0].changed
-    if changed is not None and changed.stopped:
-        yield (
-            f"the changed branch ended after tick {changed.ended}, and is compared there: "
-            f"{changed.stopped}"
-        )
-    if compared < len(pairs):
-        yield f"{compared} of {len(pairs)} pairs have the change; the figures are of these alone"
-    if compared == 1:
-        yield "one run: the difference is exact in it, and says nothing of others"
-    no_ops = sum(pair.changed.no_ops for pair in pairs if pair.changed is not None)
-    before = sum(pair.was.no_ops for pair in pairs if pair.was is not None)
-    if no_ops > before:
-        yield f"{no_ops - before} more decisions had no answer of the language model: did nothing"
-
-
-def _notes_of_rules(changed: Path, change: Change, has_changed: bool) -> Iterator[str]:
-    blocked = [f"{rule['from']}→{rule['to']}" for rule in change.rules if rule["do"] == "block"]
-    if blocked and has_changed:
-        yield "a blocked remark is one whose speaker the world names"
-    elif blocked:
-        yield (
-            f"nothing was blocked ({', '.join(blocked)}): after tick {change.at} no words reached "
-            "that agent whose speaker the world names so"
-        )
-    for rule in _never(change):
-        for tick in later_births(changed, rule)[:1]:
-            yield f"{rule['agent']} gets the same text later, in tick {tick}: that is not kept away"
-
-
-def _never(change: Change) -> list[Mapping[str, Any]]:
-    return [rule for rule in change.rules if rule["do"] == "never"]

@@ -1,6 +1,6 @@
 """What an experiment changes, and where the same thing is in a run of another seed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -34,11 +34,13 @@ class Target(NamedTuple):
     id: str = ""
     """Its id in the run in which it was named. Runs of another seed have other ids."""
 
-    def fits(self, settings: Settings, identifier: str, text: str) -> bool:
-        """Whether this is the memory, in a run with these settings."""
+    def in_run(self, settings: Settings) -> Callable[[str, str], bool]:
+        """Whether an id and a text are those of the memory, in a run with these settings."""
         if self.id and sequence_of(id_prefix(settings.seed, self.agent), self.id) is not None:
-            return identifier == self.id
-        return text == self.text if self.is_whole else self.text in text
+            return lambda identifier, _: identifier == self.id
+        if self.is_whole:
+            return lambda _, text: text == self.text
+        return lambda _, text: self.text in text
 
     def __str__(self) -> str:
         whose = "anybody" if self.agent == ANYBODY else self.agent
@@ -238,10 +240,11 @@ def later_births(folder: Path, rule: Mapping[str, Any]) -> list[int]:
 
 def _birth(folder: Path, settings: Settings, target: Target) -> _Birth:
     """The birth of a memory in this run; the nearest in time, if there are several."""
+    fits = target.in_run(settings)
     fitting = [
         birth
         for birth in _births(folder, settings)
-        if target.agent in (birth.agent, ANYBODY) and target.fits(settings, birth.id, birth.text)
+        if target.agent in (birth.agent, ANYBODY) and fits(birth.id, birth.text)
     ]
     if not fitting:
         raise RunError(f"there never was a memory of {target}", hint=_OTHER_SEED)
@@ -251,14 +254,14 @@ def _birth(folder: Path, settings: Settings, target: Target) -> _Birth:
 
 def _held(bank: MemoryBank, settings: Settings, target: Target) -> tuple[str, str, str]:
     """Agent, id and text of a memory that somebody has after the bank's tick."""
-    names: Sequence[str] = settings.simulation.agent_ids()
+    fits, names = target.in_run(settings), list(settings.simulation.agent_ids())
     if target.agent != ANYBODY:
         names = [target.agent]
     fitting = [
         memory
         for name in names
         for memory in bank.agent(name).all()
-        if target.fits(settings, memory.id, memory.content) and memory.kind != "note"
+        if fits(memory.id, memory.content) and memory.kind != "note"
     ]
     if not fitting:
         raise RunError(
