@@ -30,6 +30,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep, run_cells
+from waiting import LONG
 
 
 def _finished(folder: Path) -> Path:
@@ -46,6 +47,25 @@ def test_a_branch_without_edits_never_parts(market: Path, tmp_path: Path) -> Non
         assert found["first_difference"] is None
         assert found["only_left"] == found["only_right"] == []
         assert found["left"] == found["right"]
+
+
+def test_a_request_that_waits_for_the_reading_looks_for_nothing_before(
+    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch(market, 30, tmp_path / "same")
+    looked: list[object] = []
+    monkeypatch.setattr(Parting, "found", lambda self: looked.append(self))
+    with looked_at(market, tmp_path / "same") as site:
+        left, right = site.runs
+        for run in site.runs:
+            run.need(run.last_tick(), LONG)
+        asked = Parameters({"agent": "agent_01", "tick": "20"})
+        parting = Parting(left, right)
+        monkeypatch.setattr(right.reader, "wait_for", lambda *_: False)
+        monkeypatch.setattr(type(right), "_is_read", lambda self, _: self is left)
+        with pytest.raises(Reading):
+            compare([left, right], parting, asked)
+        assert looked == []
 
 
 def test_of_many_memories_the_first_are_listed_and_all_are_counted(

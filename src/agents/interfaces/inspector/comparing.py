@@ -117,7 +117,9 @@ def compare(
     """
     agent = given.text("agent")
     tick = given.whole("tick", min(run.last_tick() for run in runs))
-    parted = parting.found()  # first, because it may be asked again
+    for run in runs:  # first, because what a request found before it waited is found anew
+        run.need(min(tick, run.last_tick()))
+    parted = parting.found()
     both = Parameters({"agent": agent, "tick": str(tick)})
     if sides is None:
         began, left = thread_time(), _side(runs[0], both)

@@ -30,8 +30,12 @@ from .world_numbers import WorldNumbers
 
 __all__ = ["Inspected"]
 
+_MOMENT = 0.03
+"""Seconds that a request waits for ticks that are not read yet. Beside two threads that read, it
+goes on some 100 ms after that, and has to be answered within 200.
+"""
 _PATIENCE = 0.08
-"""Seconds that a request waits for ticks that are not read yet."""
+"""Seconds of the processor that a request takes for records of ticks; half of it for long lists."""
 _LONG = 1e6
 """Seconds: who holds a view waits until the whole journal is read."""
 COUNTED = ("retrievals", "actions", "refusals")
@@ -171,7 +175,7 @@ class Inspected:
             found = self._prefixes[agent] = id_prefix(self.seed, agent)
         return found
 
-    def need(self, tick: int, seconds: float = _PATIENCE) -> None:
+    def need(self, tick: int, seconds: float = _MOMENT) -> None:
         """Wait a moment until a tick is read; :class:`Reading` says that it takes longer."""
         if self._held is not None:
             return
@@ -182,7 +186,7 @@ class Inspected:
             raise CantTell(f"{self.name} is damaged: {reader.damaged}", hint=BankDamaged.hint)
         raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
 
-    def need_whole(self, seconds: float = _PATIENCE) -> int:
+    def need_whole(self, seconds: float = _MOMENT) -> int:
         """Wait a moment until all is read that is whole; its last tick.
 
         :class:`CantTell` says that the journal is damaged from its beginning on.
