@@ -1,13 +1,19 @@
 """What the inspector keeps in memory while it reads a journal, and while it is looked at."""
 
+import asyncio
+import gc
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspected_sites import ask, looked_at
 
-from agents.interfaces.inspector import past
+from agents.interfaces.inspector import later, past
+from agents.interfaces.inspector.later import Later
+from agents.interfaces.inspector.server import Page
 from agents.interfaces.inspector.slices import Item, Slices
+from waiting import LONG
 
 
 def test_what_waits_to_be_written_takes_little_more_than_its_bytes() -> None:
@@ -68,3 +74,56 @@ def test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached(
             assert 0 < own.kept().bytes <= most or tick == ticks[0]
             ask(site, "memories", agent="agent_02", tick=tick)
     assert found == expected
+
+
+def test_what_stays_read_is_few_objects_for_the_collector(market: Path) -> None:
+    with looked_at(market) as site:
+        site.runs[0].need(40, LONG)
+        slices = site.runs[0].reader.slices
+        before = len(gc.get_objects())
+        lists = sum(len(item.events) for agent in range(5) for item in slices.items(agent))
+        assert lists > 500
+        assert len(gc.get_objects()) - before < lists / 5
+
+
+def test_a_few_answers_that_took_long_are_kept() -> None:
+    answers, made = Later(), list[int]()
+
+    def make(number: int) -> dict[str, Any]:
+        made.append(number)
+        return {"number": number}
+
+    for number in range(100):
+        answers.answer(number, 0, lambda own=number: make(own), 60)
+    for number in range(100 - later._MOST_KEPT, 100):
+        assert answers.answer(number, 0, lambda own=number: make(own), 60) == {"number": number}
+    assert made == list(range(100))
+    answers.answer(100 - later._MOST_KEPT - 1, 0, lambda: make(-1), 60)
+    assert made[-1] == -1
+    answers.close()
+
+
+def test_the_collector_waits_until_an_answer_is_sent(market: Path) -> None:
+    """Its look at everything would be a part of the answer's time."""
+    seen: list[bool] = []
+
+    async def send(message: Any) -> None:
+        seen.append(gc.isenabled())
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    with looked_at(market) as site:
+        page = Page(site, "token", "127.0.0.1")
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/token/api/about",
+            "raw_path": b"/token/api/about",
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1")],
+        }
+        asyncio.run(page(scope, receive, send))
+        page.close()
+    assert seen == [False, False], "the head and the body of the answer"
+    assert gc.isenabled()

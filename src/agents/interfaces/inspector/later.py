@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 
 __all__ = ["LastList", "Later"]
 
-_MOST_KEPT = 32
+_MOST_KEPT = 4
+"""An answer about a population has 20,000 objects, of 4 MB."""
 _MOST_ROWS = 200_000
 """Rows of a list that is kept."""
 Answer = dict[str, Any]

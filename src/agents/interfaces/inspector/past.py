@@ -38,7 +38,7 @@ _MOST_MEMORIES = 100_000
 """Memories in all banks that are kept; the bank in use may be larger."""
 _STEP = 25
 """Ticks between two stages of an agent."""
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 32 << 20
 """Bytes of all stages that are kept."""
 _SECONDS = 0.08
 """Processor time that a request may take to come to a tick; then it is asked again."""

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InvalidInput, RunError, TierMemError
+from ...storage.gc_pause import gc_paused
 from ..http.access import Names, origin_form
 from ..http.connection import connections
 from ..http.limits import DEFAULT
@@ -76,6 +78,12 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        # A search for garbage takes longer than most answers: it waits until this one is sent. A
+        # branch may be a POST, and runs a user's code.
+        with nullcontext() if scope["method"] == "POST" else gc_paused():
+            await self._sent(scope, receive, send)
+
+    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(origin_form(scope), receive)
         try:
             response = await self._answer(request)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,10 +60,12 @@ class _Look:
     def start(self) -> None:
         """Begin to read.
 
-        The offline embedder is loaded first: it takes longer than a request may, and no other
-        thread goes on meanwhile.
+        The offline embedder and the libraries of the population's view are loaded first: that
+        takes longer than a request may, and no other thread goes on meanwhile.
         """
         OfflineEmbedder().embed([""])
+        import_module("scipy.sparse")
+        import_module("pyarrow").array([0])  # the first array loads pandas, where pandas is there
         for run in self.runs:
             run.start()
 

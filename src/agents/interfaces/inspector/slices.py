@@ -47,8 +47,8 @@ _MOST_WAITING = 16 << 20
 _MOST_COMMITS = 64
 _MOST_AT_ONCE = 100
 """Agents or memories that are written without a pause."""
-_MOST_READ = 1 << 20
-"""Bytes of the blocks that stay read: 2,000 ticks of two agents. More makes the collector slow."""
+_MOST_READ = 4 << 20
+"""Bytes of the blocks that stay in memory: 2,000 ticks of eight agents."""
 
 
 class Item(NamedTuple):
@@ -63,11 +63,28 @@ class Item(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A block of an agent that is read; nobody changes it."""
+    """A block of an agent.
 
-    items: list[Any]
+    Its items are kept as JSON: as lists they would be thousands of objects, through which Python's
+    collector goes while somebody waits.
+    """
+
+    data: bytes
     vectors: bytes
-    size: int
+    gone: frozenset[int]
+    """Memories that were purged since."""
+
+    @property
+    def size(self) -> int:
+        return len(self.data) + len(self.vectors)
+
+    def items(self) -> list[Any]:
+        """The fields of its items, without the texts of memories that were purged since."""
+        found: list[Any] = orjson.loads(self.data)
+        for event in chain.from_iterable(raw[2] for raw in found if self.gone):
+            if event[0] == "add" and event[2] in self.gone:
+                event[4:] = [None, None, None]
+        return found
 
 
 class NewRow(NamedTuple):
@@ -225,7 +242,7 @@ class Slices:
     def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
         """What the commits that left the bank at a tick up to ``last`` have of an agent."""
         for part in self._parts(agent, -1, last):
-            for raw in part.items:
+            for raw in part.items():
                 if last is not None and raw[1] > last:
                     return
                 yield Item(*raw)
@@ -236,7 +253,7 @@ class Slices:
         vectors: list[bytes] = []
         for part in self._parts(agent, after, last):
             skipped, start = 0, len(events)
-            for raw in part.items:
+            for raw in part.items():
                 if raw[1] > last:
                     break
                 if raw[1] <= after:
@@ -254,7 +271,7 @@ class Slices:
     def items_in(self, agent: int, tick: int) -> Iterator[Item]:
         """What the commits that left the bank at a tick have of an agent."""
         for part in self._parts(agent, tick - 1, tick):
-            yield from (Item(*raw) for raw in part.items if raw[1] == tick)
+            yield from (Item(*raw) for raw in part.items() if raw[1] == tick)
 
     def _parts(self, agent: int, after: int, last: int | None) -> Iterator[_Part]:
         """The blocks that hold what commits after a tick and up to another have of an agent."""
@@ -281,17 +298,13 @@ class Slices:
         return (zlib.decompress(rows[0][0]), rows[0][1]) if rows else (b"[]", b"")
 
     def _part(self, own: tuple[int, ...], made: Callable[[], tuple[bytes, bytes]]) -> _Part:
-        """A block, without the texts of memories that were purged since."""
+        """A block, as it is kept."""
         gone = self.purged.get(own[1], ())
         key = (*own, len(gone))
         with self._lock:
             found = self._read.pop(key, None)
             if found is None:
-                data, vectors = made()
-                found = _Part(orjson.loads(data), vectors, len(data) + len(vectors))
-                for event in chain.from_iterable(raw[2] for raw in found.items if gone):
-                    if event[0] == "add" and event[2] in gone:
-                        event[4:] = [None, None, None]
+                found = _Part(*made(), frozenset(gone))
                 self._read_size += found.size
             self._read[key] = found
             while self._read_size > _MOST_READ:
