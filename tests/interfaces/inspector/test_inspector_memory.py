@@ -103,27 +103,29 @@ def test_a_few_answers_that_took_long_are_kept() -> None:
     answers.close()
 
 
-def test_the_collector_waits_until_an_answer_is_sent(market: Path) -> None:
-    """Its look at everything would be a part of the answer's time."""
+def test_the_collector_waits_until_all_answers_are_sent(market: Path) -> None:
+    """Its look at everything would be a part of an answer's time."""
     seen: list[bool] = []
 
-    async def send(message: Any) -> None:
+    async def send(_: Any) -> None:
         seen.append(gc.isenabled())
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    def scope(method: str, name: str) -> dict[str, Any]:
+        path = f"/token/api/{name}"
+        found = {"type": "http", "method": method, "path": path, "raw_path": path.encode()}
+        return found | {"query_string": b"", "headers": [(b"host", b"127.0.0.1")]}
+
+    async def look(page: Page) -> None:
+        await asyncio.gather(*(page(scope("GET", "about"), receive, send) for _ in range(3)))
+        assert gc.isenabled()
+        assert seen == [False] * 6, "the head and the body of each answer"
+        await page(scope("POST", "branch"), receive, send)
 
     with looked_at(market) as site:
         page = Page(site, "token", "127.0.0.1")
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": "/token/api/about",
-            "raw_path": b"/token/api/about",
-            "query_string": b"",
-            "headers": [(b"host", b"127.0.0.1")],
-        }
-        asyncio.run(page(scope, receive, send))
+        asyncio.run(look(page))
         page.close()
-    assert seen == [False, False], "the head and the body of the answer"
-    assert gc.isenabled()
+    assert seen[6:] == [True, True], "a branch runs a user's code"

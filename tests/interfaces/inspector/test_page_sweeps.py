@@ -3,7 +3,7 @@
 import shutil
 import threading
 from pathlib import Path
-from shlex import quote
+from typing import Any
 
 import pytest
 from browsers import Browser, served
@@ -16,6 +16,7 @@ from agents.interfaces.inspector.parameters import NotThere, Parameters
 from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep, run_cells
+from waiting import until
 
 AGENT = "agent_00"
 
@@ -122,13 +123,70 @@ def test_a_branch_of_a_sweeps_run_lies_among_its_cells_and_changes_no_result(
     assert "Nothing is written to the folder" not in said
 
 
-def test_a_sweep_that_goes_on_names_a_run_that_is_done(
+def test_a_sweep_that_goes_on_is_a_grid_that_grows(
+    browser: Browser, swept: Path, tmp_path: Path
+) -> None:
+    going = shutil.copytree(swept, tmp_path / "swept")
+    with looked_at(swept) as site:
+        whole = ask(site, "sweep")
+    (going / "results.parquet").rename(tmp_path / "results.parquet")
+    cell = _cells(swept)[0]
+    (going / "cells" / cell / "summary.json").rename(tmp_path / "summary.json")
+    with served(going) as address:
+        browser.open(address)
+        browser.shows("#points", "7 of 8 runs that began are done")
+        browser.click("#grid .cell-button")
+        browser.shows("#runs .tick-link", cell)
+        (tmp_path / "summary.json").rename(going / "cells" / cell / "summary.json")
+        browser.shows("#points", "8 of 8 runs")
+        (tmp_path / "results.parquet").rename(going / "results.parquet")
+        until("it is finished", lambda: "so far" not in browser.all("#points")[0])
+        browser.click(f"#runs .tick-link[data-run='{cell}']")
+        browser.shows(".brand b", cell)
+        assert browser.complaints() == []
+    with looked_at(going) as site:
+        assert ask(site, "sweep") == whole
+
+
+def test_the_grid_of_a_sweep_that_goes_on_is_that_of_its_table(swept: Path, tmp_path: Path) -> None:
+    place = tmp_path / "sweeps"
+    place.mkdir()
+    (place / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 1}\n")
+    (place / "sweep.yaml").write_text(
+        "scenario: market.yaml\nseeds: [7, 2]\n"
+        "variants: {b c: {}, a: {temperature.hot_max_facts: 2}}\n"
+        "grid: {memory.max_pinned: [1, 3], memory.default_limit: [2, 4]}\n"
+    )
+    plan = read_sweep(place / "sweep.yaml")
+    cells = run_cells(plan, place / "swept", LOCAL, force=False, keep_runs=True)
+    done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
+    with looked_at(place / "swept") as site:
+        so_far = ask(site, "sweep")
+    write_results(plan, place / "swept", done)
+    with looked_at(place / "swept") as site:
+        whole = ask(site, "sweep")
+    assert len(whole["points"]) == 8
+    assert (so_far.pop("is_finished"), whole.pop("is_finished")) == (False, True)
+    assert _sorted(so_far) == _sorted(whole)
+
+
+def _sorted(sweep: dict[str, Any]) -> dict[str, Any]:
+    """A sweep with its points and runs in one order; the plan does not keep that of the file."""
+    points = [
+        {**own, "seeds": sorted(own["seeds"]), "runs": sorted(own["runs"], key=str)}
+        for own in sweep["points"]
+    ]
+    return {**sweep, "points": sorted(points, key=str)}
+
+
+def test_a_sweep_says_what_is_missing_or_damaged(
     swept: Path, tmp_path: Path, tiermem: Command
 ) -> None:
     shutil.copytree(swept, tmp_path / "swept")
+    (tmp_path / "swept" / "results.parquet").write_bytes(b"PAR1")
+    damaged = tiermem("inspect", "swept")
+    assert damaged.is_one_error(1, "results.parquet can't be read", "writes it anew")
     (tmp_path / "swept" / "results.parquet").unlink()
-    cells = _cells(swept)
-    (tmp_path / "swept" / "cells" / cells[0] / "summary.json").unlink()
-    refused = tiermem("inspect", "swept")
-    assert refused.is_one_error(1, "swept has no results yet", f"{len(cells) - 1} of its runs are")
-    assert f"Meanwhile: tiermem inspect {quote(f'swept/cells/{cells[1]}')}" in refused.err
+    shutil.rmtree(tmp_path / "swept" / "cells")
+    (tmp_path / "swept" / "cells").mkdir()
+    assert tiermem("inspect", "swept").is_one_error(1, "swept has no run yet")

@@ -3,8 +3,9 @@
 import shutil
 from pathlib import Path
 
+import pytest
 from browsers import Browser, served
-from inspected_sites import looked_at
+from inspected_sites import looked_at, make_run
 
 from agents import MemoryBank
 from agents.interfaces.inspector.export import write_export
@@ -89,3 +90,48 @@ def test_a_hostile_text_reorders_no_command_and_no_file(
 
 
 _COPIES = "navigator.clipboard.writeText = async (text) => void (window.copied = text)"
+
+
+_NAMES = """
+from tiermem.simulation import Action, Observation
+
+class Names:
+    tick = 0
+    def setup(self, rng, agent_ids):
+        pass
+    def observe(self, agent_id):
+        return Observation(f"Day {self.tick} \\u3164.", facts={"fact\\u202e": 1})
+    def apply(self, agent_id, action):
+        return ""
+    def end_tick(self):
+        self.tick += 1
+    def metrics(self):
+        return {"metric\\u202e": float(self.tick)}
+    def get_state(self):
+        return self.tick
+    def set_state(self, state):
+        self.tick = state
+
+class Walks:
+    def decide(self, observation, memories, rng):
+        return [Action("walk", {"way\\u202e": "north"})]
+"""
+
+
+def test_hostile_names_of_metrics_facts_and_arguments_are_shown(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hostile_names.py").write_text(_NAMES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = make_run(tmp_path / "run", "hostile_names:Names", 3, policy="hostile_names:Walks")
+    with served(folder) as address:
+        browser.open(address, "#/overview?t=3")
+        browser.shows(".strip .mark", "RLO")
+        browser.shows("#heat-of")
+        assert "\u202e" not in browser.run(_SEEN)
+        browser.go("#/agent/agent_00?t=3")
+        browser.shows("[data-part=facts] .mark", "RLO")
+        browser.shows("[data-part=did] .mark", "RLO")
+        browser.shows("#memories .mark", "U+3164")
+        assert "\u202e" not in browser.run(_SEEN)
+        assert browser.complaints() == []

@@ -5,9 +5,9 @@ import hmac
 import logging
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import orjson
@@ -64,6 +64,9 @@ class Page:
         # One at a time: an answer reads what another may close.
         self._answering = ThreadPoolExecutor(1, "answers")
         self._branching = ThreadPoolExecutor(1, "branches")
+        self._pause = gc_paused()
+        self._looking = 0
+        """How many requests are looked at, all in the thread of the event loop."""
 
     def stop(self) -> None:
         """Let a branch that is run end after its tick."""
@@ -78,10 +81,24 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        # A search for garbage takes longer than most answers: it waits until this one is sent. A
-        # branch may be a POST, and runs a user's code.
-        with nullcontext() if scope["method"] == "POST" else gc_paused():
+        with nullcontext() if scope["method"] == "POST" else self._undisturbed():
             await self._sent(scope, receive, send)
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """A search for garbage takes longer than most answers: it waits until all are sent.
+
+        It goes on beside a branch, which is a POST and runs a user's code.
+        """
+        if not self._looking:
+            self._pause.__enter__()
+        self._looking += 1
+        try:
+            yield
+        finally:
+            self._looking -= 1
+            if not self._looking:
+                self._pause.__exit__()
 
     async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(origin_form(scope), receive)

@@ -1,7 +1,9 @@
-"""A sweep as a grid of points, each with the runs of its seeds."""
+"""A sweep as a grid of points, each with the runs of its seeds; also while it goes on."""
 
+import itertools
+import json
+import re
 from pathlib import Path
-from shlex import quote
 from statistics import fmean
 from typing import Any
 
@@ -9,6 +11,7 @@ import yaml
 
 from ...errors import RunError
 from ...simulation.runs.outputs import rows_of
+from ...simulation.sweeps.sweep import cell_name, shown_value
 from .parameters import NotThere
 
 __all__ = ["is_sweep", "run_of", "sweep"]
@@ -23,36 +26,82 @@ def is_sweep(folder: Path) -> bool:
 
 def sweep(folder: Path) -> dict[str, Any]:
     """The points of a sweep: the mean of each metric over the seeds, and the runs."""
-    rows = rows_of(folder / "results.parquet")
+    table = rows_of(folder / "results.parquet")
+    if table is None and (folder / "results.parquet").exists():
+        raise RunError(
+            f"{folder / 'results.parquet'} can't be read",
+            hint="the same tiermem sweep writes it anew; what has run is kept",
+        )
     try:
         plan = yaml.safe_load((folder / "plan.yaml").read_text())
         grid, variants = [*plan["grid"]], [*plan["variants"]]
+        rows = _rows_so_far(folder, plan) if table is None else table
     except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
         raise RunError(f"{folder / 'plan.yaml'} can't be read: {error!r:.200}") from None
-    if rows is None:
-        raise _unfinished(folder)
+    if not rows:
+        raise RunError(f"{folder} has no run yet", hint="the same tiermem sweep goes on with it")
     parameters = [*(["variant"] if len(variants) > 1 else []), *grid]
-    metrics = [name for name in rows[0] if name not in (*_NOT_METRICS, *grid)] if rows else []
+    metrics = [name for name in rows[0] if name not in (*_NOT_METRICS, *grid)]
     points: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         points.setdefault(tuple(str(row[name]) for name in parameters), []).append(row)
     return {
         "name": folder.resolve().name,
         "question": str(plan.get("question", "")),
+        "is_finished": table is not None,
         "parameters": parameters,
         "metrics": metrics,
         "points": [_point(folder, own, parameters, metrics) for own in points.values()],
     }
 
 
-def _unfinished(folder: Path) -> RunError:
-    """The error for a sweep without its table; it names a run to look at meanwhile."""
-    done = sorted(each.parent.name for each in (folder / "cells").glob("*/summary.json"))
-    hint = "let the sweep end; the same command continues it"
-    if done:
-        hint += f". Meanwhile: tiermem inspect {quote(str(folder / 'cells' / done[0]))}"
-    said = f"{len(done)} of its runs {'is' if len(done) == 1 else 'are'} done"
-    return RunError(f"{folder} has no results yet, which come at its end; {said}", hint=hint)
+def _rows_so_far(folder: Path, plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a sweep without its table: a run that is not done has no metrics."""
+    seeds: dict[str, list[int]] = {}
+    for cell in (folder / "cells").iterdir():
+        if found := re.fullmatch(r"(.*_)seed=(-?\d+)", cell.name):  # others are branches
+            seeds.setdefault(found[1], []).append(int(found[2]))
+    places = _places(plan, set(seeds))
+    rows = [
+        {"cell": f"{prefix}seed={seed}", **place, "seed": seed}
+        for prefix, place in places.items()
+        for seed in sorted(seeds.get(prefix, ()))
+    ]
+    metrics = [_metrics(folder / "cells" / row["cell"]) for row in rows]
+    names = list(dict.fromkeys(itertools.chain.from_iterable(metrics)))
+    return [
+        {**row, **{name: own.get(name) for name in names}}
+        for row, own in zip(rows, metrics, strict=True)
+    ]
+
+
+def _places(plan: dict[str, Any], prefixes: set[str]) -> dict[str, dict[str, Any]]:
+    """By the name of a cell without its seed, its variant and its place in the grid.
+
+    The names have the settings in the order of the sweep's file, which the plan does not keep: it
+    is the order in which the names of all cells are found.
+    """
+    grid, found = plan["grid"], dict[str, dict[str, Any]]()
+    for order in itertools.permutations(grid):
+        found = {}
+        points = itertools.product(*(grid[name] for name in grid))
+        for variant, point in itertools.product(plan["variants"], points):
+            at = dict(zip(grid, point, strict=True))
+            name = cell_name(variant, {each: at[each] for each in order}, 0)
+            shown = {each: shown_value(value, grid[each]) for each, value in at.items()}
+            found[name.removesuffix("seed=0")] = {"variant": variant, **shown}
+        if prefixes <= found.keys():
+            break
+    return found
+
+
+def _metrics(cell: Path) -> dict[str, Any]:
+    """The metrics of a cell's run; none while it goes on."""
+    try:
+        summary = json.loads((cell / "summary.json").read_text())
+        return dict(summary["metrics"]) if summary["finished"] else {}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
 
 
 def _point(

@@ -1,6 +1,5 @@
 """The results of a sweep: one table, statistics, plots and a report."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from ..reports import plots
 from ..reports.sweep_report import SweepResults, arm_of, render_sweep
 from ..runs import outputs
 from ..statistics import differences, interval_of, summarise
-from .sweep import Sweep
+from .sweep import Sweep, shown_value
 
 __all__ = ["statistics_rows", "write_results"]
 
@@ -25,7 +24,7 @@ def write_results(
     known = list(next(iter(done.values()))["metrics"])
     metrics = list(sweep.metrics or known)
     baseline = {
-        key: _shown(value, sweep.grid[key]) if key in sweep.grid else value
+        key: shown_value(value, sweep.grid[key]) if key in sweep.grid else value
         for key, value in sweep.baseline.items()
     }
     where = ["variant", *sweep.grid]
@@ -100,7 +99,7 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
         {
             "cell": cell.name,
             "variant": cell.variant,
-            **dict(zip(sweep.grid, map(_shown, cell.point, sweep.grid.values()), strict=True)),
+            **dict(zip(sweep.grid, map(shown_value, cell.point, sweep.grid.values()), strict=True)),
             "seed": cell.seed,
             "state_hash": done[cell.name]["state_hash"],
             **done[cell.name]["metrics"],
@@ -108,13 +107,6 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
         for cell in sweep.cells()
         if cell.name in done
     ]
-
-
-def _shown(value: object, values: Sequence[object]) -> object:
-    """A grid's value for a table. All values of a column have one type."""
-    types = {type(each) for each in values}
-    plain = types <= {int, float} or types in ({str}, {bool})
-    return value if plain else json.dumps(value)
 
 
 def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:

@@ -46,6 +46,19 @@ class Cell:
     overrides: Mapping[str, Any]
 
 
+def cell_name(variant: str, at: Mapping[str, object], seed: int) -> str:
+    """The name of a cell, and of its folder: its variant, its place in the grid, its seed."""
+    parts = [variant, *(f"{k.split('.')[-1]}={v}" for k, v in at.items()), f"seed={seed}"]
+    return "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
+
+
+def shown_value(value: object, values: Sequence[object]) -> object:
+    """A grid's value for a table. All values of a column have one type."""
+    types = {type(each) for each in values}
+    plain = types <= {int, float} or types in ({str}, {bool})
+    return value if plain else json.dumps(value)
+
+
 @dataclass(frozen=True)
 class Sweep:
     """A sweep's file, read and checked."""
@@ -82,8 +95,7 @@ class Sweep:
             self.variants.items(), itertools.product(*self.grid.values()), self.seeds
         ):
             at = dict(zip(self.grid, point, strict=True))
-            parts = [variant, *(f"{k.split('.')[-1]}={v}" for k, v in at.items()), f"seed={seed}"]
-            name = "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
+            name = cell_name(variant, at, seed)
             result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
         return result
 

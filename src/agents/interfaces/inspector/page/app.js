@@ -22,8 +22,10 @@ export function App() {
   const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
   useEffect(() => {
     followRuns(() => redraw(null));
-    const onKeyDown = (/** @type {KeyboardEvent} */ event) =>
-      event.key === "Escape" && setHelp(false) === undefined ? onKey(event, () => {}) : onKey(event, () => setHelp((last) => !last));
+    const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Escape") setHelp(false);
+      onKey(event, () => setHelp((last) => !last));
+    };
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, []);

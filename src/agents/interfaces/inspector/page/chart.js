@@ -3,7 +3,7 @@ import { html, useEffect } from "#vendor/htm-preact";
 import uPlot from "#vendor/uplot";
 import { useScheme, useSize } from "#bits";
 import { colour } from "#palette";
-import { Name, Num } from "#text";
+import { Name, Num, marked, plain } from "#text";
 import { span } from "#time";
 
 /** @typedef {{name: string, values: (number | null)[], colour: string, isDashed?: boolean, ticks?: number[]}} Curve */
@@ -92,8 +92,8 @@ export function Strip({ name, about, ticks, curves, tick, height = heightOf(), i
     return () => plot.destroy();
   }, [ticks, curves, width, scheme, full, hasTicks, first, last]);
   return html`<div class="strip" data-strip=${name}>
-    <div class="strip-label" title=${about ?? name}>
-      <span class="name">${name}</span>
+    <div class="strip-label" title=${plain(about ?? name)}>
+      <span class="name">${marked(name)}</span>
       ${curves.map((curve) => html`<${Value} curve=${curve} ticks=${curve.ticks ?? ticks} tick=${tick} isNamed=${curves.length > 1} />`)}
     </div>
     <div class="strip-plot" ref=${ref} style=${{ height: `${full}px` }}></div>

@@ -1,7 +1,7 @@
 // One decision of an agent: what it observed, asked, was given and did, and what came of it.
 import { html } from "#vendor/htm-preact";
 import { MemoryLink, Tier } from "#bits";
-import { Block, Line, Num, asText, number } from "#text";
+import { Block, Line, Num, asText, marked, number } from "#text";
 
 /** @typedef {import("./types").Decision} Decision */
 /** @typedef {import("./types").Given} Given */
@@ -17,7 +17,7 @@ export function GivenTable({ rows, run }) {
   return html`<table class="given"><thead><tr><th class="number">score</th><th class="number">+ boost</th><th>part</th><th>tier</th><th>memory</th></tr></thead>
     <tbody>${rows.map(
       (row) => html`<tr data-id=${row.id}><td class="number"><${Num} of=${row.score} /></td><td class="number"><${Num} of=${row.boost} /></td>
-        <td>${row.part ?? row.reason}</td><td><${Tier} name=${row.tier} /></td>
+        <td>${marked(row.part ?? row.reason ?? "")}</td><td><${Tier} name=${row.tier} /></td>
         <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} />${row.part && row.reason && html`<small class="reason"><${Line} text=${row.reason} most=${300} /></small>`}</td></tr>`,
     )}</tbody></table>`;
 }
@@ -26,7 +26,7 @@ export function GivenTable({ rows, run }) {
 function Act({ act, run }) {
   const given = Object.entries(act.arguments ?? {});
   return html`<li class="act"><b><${Line} text=${act.name} /></b>
-    ${given.map(([name, value]) => html` <span class="argument"><span class="soft">${name}</span> <${Line} text=${asText(value)} most=${120} /></span>`)}
+    ${given.map(([name, value]) => html` <span class="argument"><span class="soft"><${Line} text=${name} /></span> <${Line} text=${asText(value)} most=${120} /></span>`)}
     ${act.result !== null && act.result !== undefined && html` <span class="result">→ <${Line} text=${asText(act.result)} /></span>`}
     ${act.text && html`<div><${MemoryLink} id=${act.memory_id} text=${act.text} run=${run} /></div>`}</li>`;
 }
@@ -42,7 +42,7 @@ export function DecisionParts({ decision, run }) {
     ${heard?.length > 0 && html`<${Part} name="heard" title="Heard"><${Texts} texts=${heard} /><//>`}
     ${errors?.length > 0 && html`<${Part} name="errors" title="Was told"><${Texts} texts=${errors} /><//>`}
     ${hasFacts && html`<${Part} name="facts" title="Facts"><p class="facts">${Object.entries(facts).map(
-      ([name, value]) => html`<span class="argument"><span class="soft">${name}</span> <${Line} text=${asText(value)} most=${120} /></span> `,
+      ([name, value]) => html`<span class="argument"><span class="soft"><${Line} text=${name} /></span> <${Line} text=${asText(value)} most=${120} /></span> `,
     )}</p><//>`}
     ${query && query !== observed && html`<${Part} name="query" title="Query"><${Block} text=${query} /><//>`}
     ${given && (given.length > 0 || observed) && html`<${Part} name="given" title=${`Given (${given.length})`}>

@@ -68,7 +68,7 @@ export type Point = {
   values: Record<string, any>; seeds: any[]; metrics: Record<string, number | null>;
   runs: { seed: number; name: string; metrics: Record<string, number | null>; has_run: boolean }[];
 };
-export type Sweep = { name: string; question: string | null; parameters: string[]; metrics: string[]; points: Point[] };
+export type Sweep = { name: string; question: string | null; is_finished: boolean; parameters: string[]; metrics: string[]; points: Point[] };
 export type Provider = {
   embedded: boolean;
   get(name: string, params: Record<string, any>): Promise<any>;

@@ -5,7 +5,7 @@ import { site, useAnswer } from "#answers";
 import { MemoryLink, PageChoice, Panel, Temperature, Tier, isBoard, missing, shownName, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
 import { LongTable } from "#table";
-import { Block, Num, counted, plain } from "#text";
+import { Block, Num, counted, marked, plain } from "#text";
 
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
 const TEMPERATURES = ["hot", "warm", "cold"];
@@ -128,6 +128,6 @@ function Explained({ rows, index }) {
     <tbody>${rows.map(
       (row) => html`<tr class=${row.rank ? "is-given" : "is-not"} data-id=${row.id}><td class="number">${row.rank || "–"}</td><td class="number"><${Num} of=${row.score} /></td>
         <td class="number"><${Num} of=${row.boost} /></td><td class="number"><${Num} of=${row.total} /></td><td><${Tier} name=${row.tier} /></td>
-        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /><small class="reason">${row.reason}</small></td></tr>`,
+        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /><small class="reason">${marked(row.reason)}</small></td></tr>`,
     )}</tbody></table></div>`;
 }

@@ -7,7 +7,7 @@ import { GUTTER, Strip } from "#chart";
 import { dragging, shareOf, tickAt } from "#cursor";
 import { DecisionParts } from "#decision";
 import { RUNS, RUNS_DARK, isDark } from "#palette";
-import { Line, counted } from "#text";
+import { Line, counted, plain } from "#text";
 import { moveTo } from "#time";
 import { AgentChoice } from "#views/agent";
 import { Effects } from "#effects";
@@ -34,7 +34,7 @@ function Both({ agent, run, tick }) {
   return html`<div class="compare">
     <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="compare" /> <h1>in tick ${tick}</h1>
       ${data && html`<p class="parted" id="parted" data-tick=${first?.tick}>${first
-        ? html`The runs part in <button class="tick-link" onClick=${() => go({ tick: first.tick, of: first.agent ?? agent })}>tick ${first.tick}</button>${first.agent ? `, at ${first.agent}` : ""}: <${Line} text=${first.what} most=${120} />`
+        ? html`The runs part in <button class="tick-link" onClick=${() => go({ tick: first.tick, of: first.agent ?? agent })}>tick ${first.tick}</button>${first.agent ? `, at ${plain(first.agent)}` : ""}: <${Line} text=${first.what} most=${120} />`
         : "The runs are equal after every tick that both have."}</p>`}
     </div>
     <${SharedCurves} tick=${tick} parted=${first?.tick ?? null} />

@@ -36,7 +36,7 @@ function Whole({ life, index, tick }) {
       ${memory.tier && html`<span id="in-the-end"><span class="soft">in the end</span> <${Tier} name=${memory.tier} /> <${Temperature} name=${memory.temperature} /></span>`}
       <span class="id"><span class="soft">id</span> <code>${memory.id}</code> <${Copy} text=${memory.id} /></span>
     </p>
-    ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft">${name.replaceAll("_", " ")}</span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
+    ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft"><${Line} text=${name.replaceAll("_", " ")} /></span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
     ${source && html`<p class="facts" id="source"><span><span class="soft">told by</span> <${AgentLink} name=${source.teller} tick=${source.tick} run=${index} /></span>
       <span><span class="soft">in tick</span> <${Num} of=${source.tick} /></span> <a class="memory" href=${link({ view: "memory", of: source.memory_id, run: index })}>the memory that was told</a>
       ${source.hands > 1 && html`<span><span class="soft">through</span> ${source.hands} <span class="soft">hands from</span> <${AgentLink} name=${source.origin_agent} run=${index} /></span>

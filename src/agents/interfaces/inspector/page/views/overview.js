@@ -8,7 +8,7 @@ import { dragging, shareOf, tickAt } from "#cursor";
 import { EffectsNote } from "#effects";
 import { HeatMap } from "#heat";
 import { RUNS, RUNS_DARK, TEMPERATURES, TIERS, isDark } from "#palette";
-import { Line, Num, counted } from "#text";
+import { Line, Num, counted, marked, plain } from "#text";
 import { moveTo } from "#time";
 
 const CURVES = 4; // metrics that are shown before one asks for all
@@ -69,7 +69,7 @@ function Heats({ address, run, index }) {
   return html`<section class="heats">
     <div class="heats-head"><label>agents × ticks:
       <select id="heat-of" value=${of} onChange=${(/** @type {any} */ event) => filter({ heat: event.currentTarget.value })}>
-        ${run.per_agent.map((/** @type {string} */ name) => html`<option value=${name}>${name}</option>`)}
+        ${run.per_agent.map((/** @type {string} */ name) => html`<option value=${name}>${plain(name)}</option>`)}
       </select></label>
       ${data && html`<${PageChoice} what="agents" id="heat-from" total=${data.total} size=${AGENTS} offset=${offset} set=${(/** @type {number} */ from) => filter({ from: String(from) })} />`}
       ${data && data.width > 1 && html`<span class="soft">a column is ${data.width} ticks</span>`}
@@ -90,7 +90,7 @@ function InThisTick({ index, tick }) {
   return html`<${Panel} class="in-this-tick" id="in-this-tick" title=${`In tick ${data?.tick ?? tick}`}
     note=${data && counted(data.total ?? data.events.length, "event")}>
     ${data && html`<dl class="counts">${countsOf(data.counts).map(
-      ([name, value]) => html`<div data-count=${name}><dt>${name.replaceAll("_", " ")}</dt><dd><${Num} of=${value} /></dd></div>`,
+      ([name, value]) => html`<div data-count=${name}><dt>${marked(name.replaceAll("_", " "))}</dt><dd><${Num} of=${value} /></dd></div>`,
     )}</dl>`}
     ${data
       ? html`<ol class="events">${data.events.map(
