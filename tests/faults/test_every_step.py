@@ -4,7 +4,6 @@ What was acknowledged is there after reopening, and what was not is there whole 
 bank that can't be sure says so by BankBroken, and writes nothing.
 """
 
-import gc
 import os
 import shutil
 import signal
@@ -206,7 +205,6 @@ class Laws:
             except Exception as error:
                 raise AssertionError(f"closing failed after {steps.where}") from error
         del kept
-        assert gc.isenabled(), f"Python's collector stays off after {steps.where}"
         with _open(self.copy) as bank:
             assert bank.state_hash() in whole, f"the disk has another state after {steps.where}"
         shutil.rmtree(self.copy)

@@ -15,9 +15,6 @@ class gc_paused:  # noqa: N801  # a context manager with the name of a function
 
     __slots__ = ("_was",)
 
-    def __init__(self) -> None:
-        self._was = False
-
     def __enter__(self) -> None:
         self._was = gc.isenabled()
         gc.disable()
@@ -25,7 +22,3 @@ class gc_paused:  # noqa: N801  # a context manager with the name of a function
     def __exit__(self, *_: object) -> None:
         if self._was:
             gc.enable()
-            self._was = False
-
-    def __del__(self) -> None:
-        self.__exit__()  # a Ctrl-C between the beginning and the block leaves it open

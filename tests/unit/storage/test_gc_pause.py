@@ -22,14 +22,6 @@ def test_inside_and_in_what_is_inside_there_is_no_search_for_garbage() -> None:
     assert gc.isenabled()
 
 
-def test_it_is_on_again_where_its_end_was_never_reached() -> None:
-    pause = gc_paused()
-    pause.__enter__()  # then a Ctrl-C, before the block begins
-    assert not gc.isenabled()
-    del pause
-    assert gc.isenabled()
-
-
 def test_it_stays_off_for_a_program_that_turned_it_off() -> None:
     gc.disable()
     with gc_paused():
