@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from math import prod
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,6 +18,8 @@ from .parameters import NotThere
 __all__ = ["is_sweep", "run_of", "sweep"]
 
 _NOT_METRICS = ("cell", "variant", "seed", "state_hash")
+_MOST_POINTS = 100_000
+"""Points of a plan that are looked for among the cells: a plan may be a stranger's."""
 
 
 def is_sweep(folder: Path) -> bool:
@@ -78,20 +81,20 @@ def _rows_so_far(folder: Path, plan: dict[str, Any]) -> list[dict[str, Any]]:
 def _places(plan: dict[str, Any], prefixes: set[str]) -> dict[str, dict[str, Any]]:
     """By the name of a cell without its seed, its variant and its place in the grid.
 
-    The names have the settings in the order of the sweep's file, which the plan does not keep: it
-    is the order in which the names of all cells are found.
+    The names have the settings in the order of the sweep's file, which the plan does not keep.
     """
-    grid, found = plan["grid"], dict[str, dict[str, Any]]()
-    for order in itertools.permutations(grid):
-        found = {}
-        points = itertools.product(*(grid[name] for name in grid))
-        for variant, point in itertools.product(plan["variants"], points):
-            at = dict(zip(grid, point, strict=True))
-            name = cell_name(variant, {each: at[each] for each in order}, 0)
-            shown = {each: shown_value(value, grid[each]) for each, value in at.items()}
-            found[name.removesuffix("seed=0")] = {"variant": variant, **shown}
-        if prefixes <= found.keys():
-            break
+    grid, variants = plan["grid"], plan["variants"]
+    if prod(map(len, (variants, *grid.values()))) > _MOST_POINTS:
+        raise ValueError(f"it has more than {_MOST_POINTS} points")
+    named = [part.partition("=")[0] for part in min(prefixes, default="").split("_")[1:]]
+    spots = {name: cell_name("", {name: ""}, 0).split("_")[1].removesuffix("=") for name in grid}
+    order = sorted(grid, key=lambda name: named.index(spots[name]) if spots[name] in named else 0)
+    found = {}
+    for variant, point in itertools.product(variants, itertools.product(*grid.values())):
+        at = dict(zip(grid, point, strict=True))
+        name = cell_name(variant, {each: at[each] for each in order}, 0)
+        shown = {each: shown_value(value, grid[each]) for each, value in at.items()}
+        found[name.removesuffix("seed=0")] = {"variant": variant, **shown}
     return found
 
 
