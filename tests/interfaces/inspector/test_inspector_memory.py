@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,29 @@ def test_a_few_answers_that_took_long_are_kept() -> None:
     assert made == list(range(100))
     answers.answer(100 - later._MOST_KEPT - 1, 0, lambda: make(-1), 60)
     assert made[-1] == -1
+    answers.close()
+
+
+def test_an_answer_that_somebody_waits_for_stays_while_others_are_made() -> None:
+    answers, made, gate = Later(), list[int](), threading.Event()
+
+    def make(number: int) -> dict[str, Any]:
+        gate.wait(LONG)
+        made.append(number)
+        return {"number": number}
+
+    assert answers.answer(0, 0, lambda: make(0), 0) is None, "it is told to ask again"
+    gate.set()
+    for number in range(1, 11):
+        answers.answer(number, 0, lambda own=number: make(own), LONG)
+    assert answers.answer(0, 0, lambda: make(-1), LONG) == {"number": 0}
+    assert made == list(range(11))
+    for number in range(100, 200):  # nobody asks for these again
+        gate.clear()
+        assert answers.answer(number, 0, lambda own=number: make(own), 0) is None
+        gate.set()
+        answers.answer(-number, 0, lambda own=number: make(-own), LONG)
+    assert len(answers._kept) <= later._MOST_KEPT + later._MOST_WAITED
     answers.close()
 
 

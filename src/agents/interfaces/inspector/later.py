@@ -8,6 +8,8 @@ __all__ = ["LastList", "Later"]
 
 _MOST_KEPT = 4
 """An answer about a population has 20,000 objects, of 4 MB."""
+_MOST_WAITED = 16
+"""Answers that stay until somebody who was told to wait asks again."""
 _MOST_ROWS = 200_000
 """Rows of a list that is kept."""
 Answer = dict[str, Any]
@@ -45,7 +47,10 @@ class Later:
         if kept is None or (kept.version != version and key not in self._waited):
             kept = _Kept(version, self._begun(make))
         self._kept[key] = kept
-        if len(self._kept) > _MOST_KEPT:
+        others = [each for each in self._kept if each != key and each not in self._waited]
+        if len(others) >= _MOST_KEPT:
+            self._forget(others[0])
+        elif len(self._kept) > _MOST_KEPT + _MOST_WAITED:
             self._forget(next(iter(self._kept)))
         try:
             found = kept.future.result(seconds)
