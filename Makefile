@@ -142,7 +142,7 @@ inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and H
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_STEPS=0 \
-		$(BIN)/python -m pytest tests/faults -k "kill or every_step or any_page"
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults -k "kill or every_step or any_page"
 
 chaos: $(STAMP)  ## random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break
 	$(BIN)/python tests/chaos/chaos.py $(ARGS)

@@ -12,6 +12,7 @@ import warm_children
 from agents import MemoryBank
 
 KILLS = int(os.environ.get("TIERMEM_NOTE_KILLS", "15"))
+KILLS_OF_A_BANK = 50  # a bank that is never replaced grows, and so does each kill's check
 
 
 def write_until_killed(folder: Path, seconds: float, script: str = "note_writer.py") -> int:
@@ -35,8 +36,9 @@ def lines_of(text: str) -> list[int]:
 
 
 def test_killed_at_any_moment_files_and_journal_agree(tmp_path: Path) -> None:
-    rng, folder = random.Random(7), tmp_path / "bank"
-    for _ in range(KILLS):
+    rng = random.Random(7)
+    for kill in range(KILLS):
+        folder = tmp_path / f"bank-{kill // KILLS_OF_A_BANK}"
         acknowledged = write_until_killed(folder, rng.uniform(0.0, 0.25))
         with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
             notes = bank.agent("alice").notes
@@ -54,9 +56,10 @@ def test_killed_at_any_moment_files_and_journal_agree(tmp_path: Path) -> None:
 
 
 def test_killed_at_any_moment_a_transcript_is_indexed_once(tmp_path: Path) -> None:
-    rng, folder = random.Random(8), tmp_path / "bank"
+    rng = random.Random(8)
     path = "sessions/talk.jsonl"
-    for _ in range(KILLS):
+    for kill in range(KILLS):
+        folder = tmp_path / f"bank-{kill // KILLS_OF_A_BANK}"
         acknowledged = write_until_killed(folder, rng.uniform(0.0, 0.25), "transcript_reader.py")
         with MemoryBank.at(folder) as bank:
             texts = [memory.content for memory in bank.agent("alice").all()]
