@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -166,7 +165,7 @@ def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
 ) -> None:
     report = (swept / "report.html").read_text()
     assert "report of its own" in report
-    assert re.search(r"<code>tiermem inspect \S+/s</code>", report)
+    assert "<code>tiermem inspect s</code>" in report
     results = (swept / "results.parquet").read_bytes()
     file = tmp_path / "mine" / "sweep.yaml"
     assert tiermem("sweep", file, "--out", swept, "--keep-runs", "-q", "--workers", 2).code == 0
@@ -222,6 +221,16 @@ def test_a_preset_beats_the_scenario_of_every_cell_and_the_grid_beats_the_preset
     assert [each["initial"] for each in used] == ["hot", "warm"]
     assert {(each["ttl_cold_below"], each["ttl_warm_below"]) for each in used} == {("1d", "7d")}
     assert tiermem("sweep", file, "--out", "s").is_one_error(1, "another sweep", "--force")
+
+
+def test_a_report_is_the_same_wherever_its_sweep_lies(
+    tiermem: Command, swept: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "elsewhere" / swept.name
+    shutil.copytree(swept, there)
+    (there / "report.html").unlink()
+    assert tiermem("sweep", tmp_path / "mine" / "sweep.yaml", "--out", there, "-q").code == 0
+    assert (there / "report.html").read_bytes() == (swept / "report.html").read_bytes()
 
 
 def test_a_preset_that_changes_no_run_of_a_sweep_says_so(tiermem: Command, scenario: Write) -> None:

@@ -340,10 +340,10 @@ def test_a_run_with_a_report_is_linked_from_its_point_and_from_the_table() -> No
 def test_a_sweep_leads_into_the_inspectors_of_its_runs_or_says_the_command() -> None:
     rows = [{**row, "cell": f"a b_{place}"} for place, row in enumerate(sweep().rows)]
     exported = {"a b_3": "cells/a b_3/inspector.html"}
-    page = Page(render_sweep(sweep(rows=rows, inspectors=exported, folder="runs/my sweep")))
+    page = Page(render_sweep(sweep(rows=rows, inspectors=exported, name="my sweep", has_runs=True)))
 
     assert [link["href"] for link in page.all("a")] == ["cells/a%20b_3/inspector.html"] * 2
-    assert "tiermem inspect 'runs/my sweep'" in page.text
+    assert "tiermem inspect 'my sweep'" in page.text
     assert "a b_4" in page.text  # the name of a run without a link
     both = Page(render_sweep(sweep(rows=rows, inspectors=exported, reports={"a b_3": "r.html"})))
     assert [link["href"] for link in both.all("a")] == [
@@ -409,7 +409,7 @@ def test_text_from_a_sweep_does_nothing_in_the_page() -> None:
             HOSTILE, HOSTILE, [HOSTILE], ["at"], [0], rows,
             summarise(rows, ["variant", "at"], [HOSTILE]), [HOSTILE],
             baseline={"at": HOSTILE}, reports={HOSTILE: HOSTILE},
-            inspectors={HOSTILE: HOSTILE}, folder=HOSTILE,
+            inspectors={HOSTILE: HOSTILE}, has_runs=True,
         )
     )  # fmt: skip
 

@@ -44,8 +44,8 @@ class SweepResults:
     """Where the report of a run is, by the run's ``cell``."""
     inspectors: Mapping[str, str] = field(default_factory=dict)
     """Where the exported inspector of a run is, by the run's ``cell``."""
-    folder: str = ""
-    """The sweep's folder, for commands; empty where no run is kept."""
+    has_runs: bool = False
+    """Whether the sweep's folder keeps runs that can be looked into."""
 
 
 def render_sweep(results: SweepResults) -> str:
@@ -257,9 +257,12 @@ def _cells(results: SweepResults) -> str:
         cells.append([*places, _ways_into(results, row.get("cell", "")), *numbers])
     left = len(results.rows) - len(cells)
     note = f'<p class="note">{number(left)} more are in the sweep\'s table.</p>' if left else ""
-    if results.folder:
-        command = page.escape(f"tiermem inspect {quote(results.folder)}")
-        note += f'<p class="note">Look into the runs with <code>{command}</code>.</p>'
+    if results.has_runs:  # without its path: the same sweep has the same report in any folder
+        command = page.escape(f"tiermem inspect {quote(results.name)}")
+        note += (
+            f'<p class="note">Look into the runs with <code>{command}</code>, from the folder '
+            "that holds the sweep's.</p>"
+        )
     if not results.reports:
         note += '<p class="note">With --keep-runs, each run has a report of its own.</p>'
     heads = [*map(page.escape, where), "Run", *map(page.escape, results.metrics)]
@@ -271,5 +274,5 @@ def _ways_into(results: SweepResults, cell: str) -> str:
     """Links to what a run has, or the name of the run for ``tiermem inspect``."""
     paths = {"report": results.reports.get(cell), "inspector": results.inspectors.get(cell)}
     links = [page.link(path, name) for name, path in paths.items() if path]
-    name = page.escape(cell) if results.folder else "–"
+    name = page.escape(cell) if results.has_runs else "–"
     return " ".join(links) or name or "–"

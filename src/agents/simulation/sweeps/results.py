@@ -30,7 +30,7 @@ def write_results(
     where = ["variant", *sweep.grid]
     same = [key for key in where if key not in baseline]
     results = SweepResults(
-        name=folder.name,
+        name=folder.absolute().name,
         question=sweep.question,
         variants=list(sweep.variants),
         grid=list(sweep.grid),
@@ -42,7 +42,7 @@ def write_results(
         compared=differences(rows, same, metrics, baseline=baseline),
         reports=_beside(folder, rows, "report.html"),
         inspectors=_beside(folder, rows, "inspector.html"),
-        folder=str(folder) if _beside(folder, rows, "run.json") else "",
+        has_runs=bool(_beside(folder, rows, "run.json")),
     )
     try:
         replace_file(folder / "results.parquet", outputs.table(rows))
