@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from agents.simulation.shards import ray_carrier
 from waiting import ended, until
 
 Command = Callable[..., Any]
@@ -128,3 +130,19 @@ def test_without_ray_a_sweep_says_what_to_install_and_makes_nothing(
     assert not Path("s").exists()
     refused = tiermem("sweep", file, "--out", "s", "--address", "auto")
     assert refused.is_one_error(2, "the engine local has no address", "--engine ray")
+
+
+def test_an_address_at_which_no_ray_answers_is_an_error_and_makes_nothing(
+    tiermem: Command, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_carrier, "find_spec", lambda name: name)  # as if it were installed
+    own = scenario(ticks=3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"127.0.0.1:{server.getsockname()[1]}"
+    for name, file in (("run", own), ("sweep", write_sweep(own, seeds=1))):
+        on_ray = (name, file, "--out", "s", "--engine", "ray", "--address")
+        done = tiermem(*on_ray, closed)
+        assert done.is_one_error(1, f"Ray can't be reached at {closed}", "ray start --head")
+        for unfit in ("nowhere", "127.0.0.1:many", ":6379", "127.0.0.1:"):
+            assert tiermem(*on_ray, unfit).is_one_error(2, repr(unfit), "10.0.0.7:6379")
+        assert not Path("s").exists()

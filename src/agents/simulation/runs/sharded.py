@@ -75,6 +75,8 @@ def engine_of(
     had = (about or {}).get("engine") or {}
     kind = kind or had.get("kind") or settings.simulation.engine
     workers = workers or had.get("workers") or settings.simulation.workers or os.cpu_count() or 1
+    if kind == "ray":
+        address = address or had.get("address")
     check_engine(kind, address)
     embedder = settings.embedder.provider
     if kind != "local" and embedder != "offline":
@@ -83,15 +85,15 @@ def engine_of(
             f"the engine {kind} runs with the offline embedder; this is {embedder}",
             hint="use --engine local, or embedder.provider=offline",
         )
-    return Engine(kind, workers, address or had.get("address")) if kind != "local" else LOCAL
+    return Engine(kind, workers, address) if kind != "local" else LOCAL
 
 
 def check_engine(kind: str, address: str | None) -> None:
-    """Refuse an engine that does not exist or is not installed, and an address without Ray."""
+    """Refuse an engine that does not exist or is not installed, and an address of no cluster."""
     if kind not in ("local", "processes", "ray"):
         raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
     if kind == "ray":
-        check_ray()
+        check_ray(address)
     elif address is not None:
         raise ConfigError(
             f"the engine {kind} has no address: {address!r:.60}", hint="use --engine ray with it"

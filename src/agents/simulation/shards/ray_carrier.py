@@ -8,10 +8,12 @@ import importlib
 import logging
 import os
 import secrets
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from ...errors import ConfigError, RunError
 from ...storage.leftovers import TemporaryFolder
@@ -21,6 +23,9 @@ __all__ = ["Cluster", "RayLink", "check_ray"]
 
 _Result = TypeVar("_Result")
 _HERE = "local"
+_NO_CLUSTER = "start a cluster with: ray start --head, or use --address local"
+_SECONDS = 10
+"""How long a cluster may take to take a connection."""
 _TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
@@ -51,6 +56,7 @@ class Cluster:
             raise
 
     def _connect(self, address: str, workers: int) -> None:
+        check_ray(address)
         options: dict[str, Any] = {"address": address, "log_to_driver": False}
         if address == _HERE:
             self._folder = TemporaryFolder("ray", "tm-")  # a short path: it holds sockets
@@ -64,7 +70,7 @@ class Cluster:
         except Exception as error:
             raise RunError(
                 f"Ray can't be reached at {address}: {error}",
-                hint="start a cluster with: ray start --head, or use --address local",
+                hint=_NO_CLUSTER,
             ) from error
 
     def start(self, module: str) -> "RayLink":
@@ -121,10 +127,32 @@ def _own_token() -> str:
     return secrets.token_hex(32)
 
 
-def check_ray() -> None:
-    """Refuse to go on without Ray."""
+def check_ray(address: str | None) -> None:
+    """Refuse to go on without Ray, and with an address at which nothing answers."""
     if find_spec("ray") is None:
         raise _without_ray("there is no module ray")
+    if address not in (None, _HERE, "auto"):
+        _check_answers(address)
+
+
+def _check_answers(address: str) -> None:
+    """Try a connection: where nothing answers, Ray itself would try for ever."""
+    try:
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or not port:
+        raise ConfigError(
+            f"{address!r:.100} is no address of a Ray cluster",
+            hint="use auto, local or an address such as 10.0.0.7:6379",
+        )
+    try:
+        socket.create_connection((host, port), _SECONDS).close()
+    except OSError as error:
+        raise RunError(
+            f"Ray can't be reached at {address:.100}: {error}", hint=_NO_CLUSTER
+        ) from error
 
 
 def _ray() -> Any:
