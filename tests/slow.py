@@ -66,6 +66,9 @@ TESTS = {
     "test_documents.py": {
         "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
     },
+    "test_leftovers.py": {
+        "test_a_process_that_ends_leaves_nothing_nor_does_that_of_its_store",
+    },
     "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
     "test_mesa_runs.py": {"test_grateful_agents_give_to_those_who_gave"},
     "test_storage_laws.py": {"test_scores_of_a_large_agent_equal_exact_arithmetic"},

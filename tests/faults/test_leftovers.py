@@ -161,3 +161,20 @@ def _dead() -> int:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     return child.pid
+
+
+STORES = """
+import sys
+from tiermem import MemoryBank
+with MemoryBank.open(sys.argv[1]) as bank:
+    bank.agent("alice").add("the bridge is closed")
+"""
+
+
+def test_a_process_that_ends_leaves_nothing_nor_does_that_of_its_store(tmp_path: Path) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    command = [sys.executable, "-c", STORES, str(tmp_path / "bank")]
+    subprocess.run(command, env={**os.environ, "TMPDIR": str(place)}, check=True)
+    assert (tmp_path / "bank" / "chroma").is_dir()  # it was synced
+    assert [each.name for each in place.iterdir()] == []

@@ -6,19 +6,18 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from ..leftovers import TemporaryFolder
 
-__all__ = ["import_mem0", "import_store"]
+__all__ = ["import_mem0", "import_store", "remove_folder"]
 
 
 def import_mem0(module: str) -> Any:
     """A module of mem0, imported without telemetry and without a file in the home folder."""
     if "mem0" not in sys.modules:
-        folder = TemporaryFolder("mem0")
-        atexit.register(folder.cleanup)
-        with _environment(MEM0_TELEMETRY="False", MEM0_DIR=folder.name):
+        with _environment(MEM0_TELEMETRY="False", MEM0_DIR=_folder().name):
             importlib.import_module("mem0")
     return importlib.import_module(module)
 
@@ -28,6 +27,20 @@ def import_store(provider: str | None) -> None:
     import_mem0("mem0")
     if provider == "chroma":
         importlib.import_module("chromadb")
+
+
+def remove_folder() -> None:
+    """Remove the folder of mem0's file, in a process that needs only stores and will be killed."""
+    if _folder.cache_info().currsize:
+        _folder().cleanup()
+
+
+@cache
+def _folder() -> TemporaryFolder:
+    """The folder that mem0 takes for its own in this process, until the process ends."""
+    folder = TemporaryFolder("mem0")
+    atexit.register(folder.cleanup)
+    return folder
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch, TierMemError
 from .batches import Batches, batches_of
 from .connection import close, connect, rows_of
-from .package import import_mem0, import_store
+from .package import import_mem0, import_store, remove_folder
 from .reading import refused_config
 from .secret_texts import without_secrets
 
@@ -67,6 +67,7 @@ class ServedStore:
             import_store(mem0["provider"])
         except ImportError as error:
             raise self._lacking(error) from error
+        remove_folder()
         self._lock_folder(folder)
 
     def open(self, written: bool) -> None:
