@@ -1,6 +1,9 @@
 """Ray's actors as workers: the same bytes, and no file outside Ray's own folder."""
 
 import os
+import signal
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,29 @@ def test_a_run_is_the_same_on_ray_and_goes_on_after_an_actor_was_lost(
     assert results(folder) == results(tmp_path / "local")
     assert not (home / ".ray").exists()
     assert "RAY_AUTH_TOKEN" not in os.environ
+
+
+def raylet() -> int:
+    """The process that starts Ray's workers on this machine; a child of this process."""
+    listed = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(os.getpid())]
+    found = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    (own,) = [line for line in found.splitlines() if "/raylet/raylet" in line]
+    return int(own.split()[0])
+
+
+def test_a_run_whose_raylet_was_killed_is_the_same_run(tmp_path: Path, home: Path) -> None:
+    settings = scenario(ticks=6)
+    run_to_the_end(tmp_path / "local", settings, workers=0)
+    folder = tmp_path / "run"
+    with Run.create(folder, settings, scenario=HERE, engine=Engine("ray", 2)) as run:
+        list(run.advance(2))
+        os.kill(raylet(), signal.SIGKILL)
+        with suppress(RunError):  # the actors go on, or end with their node
+            list(run.advance(4))
+    with Run.open(folder, engine=Engine("processes", 2)) as run:
+        list(run.advance(6))
+        run.finish(report=False)
+    assert results(folder) == results(tmp_path / "local")
 
 
 @pytest.mark.parametrize("world", ["OpenClubs", "Parishes"])
