@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import charts_drawn
 import slow
+import warm_cells
 import warm_children
 from agents import AgentMemory, MemoryBank
 from agents.config import yaml_reader
@@ -97,6 +98,7 @@ def _read_the_same_yaml_once() -> None:
 _read_the_same_yaml_once()
 
 charts_drawn.leave_out()
+warm_cells.use()
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """Only their owner reads the files that TierMem makes, whatever the umask."""
 
-import multiprocessing
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from commands import run_command, write_scenario
 
 from agents import MemoryBank
-from agents.simulation.sweeps import sweep, worker
 from agents.storage.leftovers import TemporaryFolder
 from agents.storage.trust import seal_of
 
@@ -85,11 +82,8 @@ def test_runs_and_branches_are_private(tmp_path: Path) -> None:
     assert "diff.png" in check_private(branch)
 
 
-def test_a_sweep_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_is_private(tmp_path: Path) -> None:
     """Its runs are made by other processes, with the umask of this one."""
-    forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload([sweep.__name__])
-    monkeypatch.setattr(worker, "multiprocessing", SimpleNamespace(get_context=lambda kind: forked))
     write_scenario(tmp_path, ticks=2)
     plan = {"scenario": "stones.yaml", "grid": {"memory.max_pinned": [1, 3]}, "seeds": 2}
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(plan))

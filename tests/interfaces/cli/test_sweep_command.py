@@ -1,7 +1,6 @@
 """``tiermem sweep``: many runs at once, and what can be said of them."""
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -10,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -18,9 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import warm_cells
 import warm_children
-from agents.simulation.runs import outputs
-from agents.simulation.sweeps import sweep, worker
 from agents.storage.lock import lock_folder
 from waiting import ended
 
@@ -48,19 +45,11 @@ TWO_BY_TWO = {
 def _swept(command: Command, scenario_in: Write, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("swept")
     file = write_sweep(scenario_in(folder / "mine", ticks=3), **TWO_BY_TWO)
-    done = command("sweep", file, "--out", folder / "s", "--workers", 2)
+    with warm_cells.from_scratch():
+        done = command("sweep", file, "--out", folder / "s", "--workers", 2)
     assert done.code == 0, done.err
     (folder / "said").write_text(done.out)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _warm_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes of a sweep, but for ``_swept``, start with imports that are made once."""
-    forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload([sweep.__name__, outputs.__name__, "pyarrow.parquet"])
-    warm = SimpleNamespace(get_context=lambda kind: forked)
-    monkeypatch.setattr(worker, "multiprocessing", warm)
 
 
 @pytest.fixture

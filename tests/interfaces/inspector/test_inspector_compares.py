@@ -223,7 +223,9 @@ def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:
 
 
 def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
-    (tmp_path / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 4}\n")
+    (tmp_path / "market.yaml").write_text(
+        "storage: {sync: manual}\nsimulation: {world: market, agents: 5, ticks: 4}\n"
+    )
     (tmp_path / "sweep.yaml").write_text(
         "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
     )

@@ -330,7 +330,9 @@ def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_
 def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
     browser: Browser, tmp_path: Path
 ) -> None:
-    (tmp_path / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 4}\n")
+    (tmp_path / "market.yaml").write_text(
+        "storage: {sync: manual}\nsimulation: {world: market, agents: 5, ticks: 4}\n"
+    )
     (tmp_path / "sweep.yaml").write_text(
         "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
     )

@@ -24,12 +24,14 @@ AGENT = "agent_00"
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("sweeps")
-    (place / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 4}\n")
+    (place / "market.yaml").write_text(
+        "storage: {sync: manual}\nsimulation: {world: market, agents: 5, ticks: 4}\n"
+    )
     (place / "sweep.yaml").write_text(
         "scenario: market.yaml\nseeds: 4\ngrid: {memory.max_pinned: [1, 3]}\n"
     )
     plan = read_sweep(place / "sweep.yaml")
-    cells = run_cells(plan, place / "swept", LOCAL, force=False, keep_runs=True)
+    cells = run_cells(plan, place / "swept", LOCAL, force=False)
     done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
     write_results(plan, place / "swept", done)
     return place / "swept"
@@ -151,14 +153,16 @@ def test_a_sweep_that_goes_on_is_a_grid_that_grows(
 def test_the_grid_of_a_sweep_that_goes_on_is_that_of_its_table(swept: Path, tmp_path: Path) -> None:
     place = tmp_path / "sweeps"
     place.mkdir()
-    (place / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 1}\n")
+    (place / "market.yaml").write_text(
+        "storage: {sync: manual}\nsimulation: {world: market, agents: 5, ticks: 1}\n"
+    )
     (place / "sweep.yaml").write_text(
         "scenario: market.yaml\nseeds: [7, 2]\n"
         "variants: {b c: {}, a: {temperature.hot_max_facts: 2}}\n"
         "grid: {memory.max_pinned: [1, 3], memory.default_limit: [2, 4]}\n"
     )
     plan = read_sweep(place / "sweep.yaml")
-    cells = run_cells(plan, place / "swept", LOCAL, force=False, keep_runs=True)
+    cells = run_cells(plan, place / "swept", LOCAL, force=False)
     done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
     with looked_at(place / "swept") as site:
         so_far = ask(site, "sweep")
