@@ -35,7 +35,10 @@ test: $(STAMP)   ## every behaviour once, on all cores: five to six minutes on t
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
 test-all: $(STAMP) ## all tests: kills, every store and many examples too; forty minutes of the processor
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
+
+test-long: $(STAMP) ## what takes minutes each: the figures of the README and of docs/results.md, a law with 100,000 attempts
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long
 
 lowest:          ## the lowest versions that pyproject.toml allows, and what they must be able to do
 	$(PYTHON) -m venv --clear .venv-lowest

@@ -1,4 +1,4 @@
-"""Which tests ``make test`` leaves to ``make test-all``.
+"""Which tests ``make test`` leaves to ``make test-all``, and which both leave to ``make test-long``.
 
 Files are named without their folder: no two have the same name. Each behaviour keeps a quick test.
 """
@@ -234,6 +234,14 @@ TESTS = {
     },
 }
 
+# By file: slow tests that take minutes each, with the id of a case or of all: figures of pages that
+# only change with what they are about, and a law with 100,000 attempts.
+LONG = {
+    "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
+    "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
+    "test_telling_laws.py": {"test_nobody_reads_what_it_was_not_told[100000]"},
+}
+
 # By file: tests of which the first case is quick.
 TESTS_OF_CASES = {
     "test_hostile_arguments.py": {"test_it_is_one_clear_error_and_nothing_is_changed"},
@@ -268,7 +276,7 @@ STORES = {"qdrant"}
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark what is slow. Cases of a test come one after the other, as they are written."""
+    """Mark what is slow, and what is long. Cases of a test come one after the other, as they are written."""
     seen: set[tuple[str, str]] = set()
     for item in items:
         file, test = item.path.name, getattr(item, "originalname", item.name)
@@ -282,6 +290,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
         seen.add((file, test))
         if is_slow:
             item.add_marker(pytest.mark.slow)
+        if item.name in LONG.get(file, ()):
+            item.add_marker(pytest.mark.long)
 
 
 def _ids(item: pytest.Item) -> list[str]:

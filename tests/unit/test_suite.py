@@ -34,3 +34,11 @@ def test_a_slow_test_is_there_and_not_alone(file: str, test: str) -> None:
     tests = set(re.findall(r"^def (test_\w+)", FILES[file], re.MULTILINE))
     assert test in tests
     assert tests > slow.TESTS.get(file, set())
+
+
+def test_what_is_long_is_slow_as_well() -> None:
+    for file, tests in slow.LONG.items():
+        names = {test.partition("[")[0] for test in tests}
+        known = slow.TESTS.get(file, set()) | slow.TESTS_OF_CASES.get(file, set())
+        assert names <= known
+        assert all(re.search(rf"^def {name}\(", FILES[file], re.MULTILINE) for name in names)
