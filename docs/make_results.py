@@ -27,9 +27,9 @@ _INTRODUCTION = """\
 # Which design of memory wins where
 
 `make results` made this page: {worlds} worlds, {variants} designs, {seeds} seeds each, {runs} runs.
-The sweeps are `simulations/*_classics.yaml`; `make test-long` runs them again, and compares. Within a
-world, agents, seeds and decisions by rule are the same; only the memory differs. A search gives
-five memories in each.
+The sweeps are `simulations/*_classics.yaml`; `make test-long` runs them again, and compares.
+Within a world, agents, seeds and decisions by rule are the same; only the memory differs. A search
+gives five memories in each.
 
 | design | what it is |
 |---|---|

@@ -1,4 +1,4 @@
-"""Which tests ``make test`` leaves to ``make test-all``, and which both leave to ``make test-long``.
+"""Which tests ``make test`` leaves to ``make test-all``, and which both leave to ``test-long``.
 
 Files are named without their folder: no two have the same name. Each behaviour keeps a quick test.
 """
@@ -276,7 +276,10 @@ STORES = {"qdrant"}
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark what is slow, and what is long. Cases of a test come one after the other, as they are written."""
+    """Mark what is slow, and what is long.
+
+    Cases of a test come one after the other, as they are written.
+    """
     seen: set[tuple[str, str]] = set()
     for item in items:
         file, test = item.path.name, getattr(item, "originalname", item.name)
