@@ -1,5 +1,7 @@
 """Every benchmark still runs: at a size that says nothing about speed."""
 
+import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +44,26 @@ def test_every_benchmark_is_known_here() -> None:
     scripts = (ROOT / "benchmarks").glob("*.py")
     programs = {each.stem for each in scripts if "__main__" in each.read_text(encoding="utf-8")}
     assert programs == SIZES.keys() | OTHERS.keys()
+
+
+def _names_of_ours(script: Path) -> set[tuple[str, str]]:
+    """What a script imports of the package, also inside functions: modules and their names."""
+    nodes = list(ast.walk(ast.parse(script.read_text(encoding="utf-8"))))
+    modules = {(each.name, "") for node in nodes if isinstance(node, ast.Import)
+               for each in node.names}  # fmt: skip
+    names = {(node.module or "", each.name) for node in nodes if isinstance(node, ast.ImportFrom)
+             for each in node.names}  # fmt: skip
+    return {each for each in modules | names if each[0].partition(".")[0] == "tiermem"}
+
+
+def test_what_a_benchmark_imports_of_the_package_is_there() -> None:
+    wanted = {
+        each for script in (ROOT / "benchmarks").glob("*.py") for each in _names_of_ours(script)
+    }
+    assert wanted
+    for module, name in sorted(wanted):
+        found = importlib.import_module(module)
+        assert not name or hasattr(found, name) or importlib.import_module(f"{module}.{name}")
 
 
 @pytest.mark.parametrize("name", SIZES)
