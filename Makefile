@@ -34,7 +34,7 @@ setup: $(STAMP)  ## make .venv with the tested versions
 test: $(STAMP)   ## every behaviour once, on all cores: five to six minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
-test-all: $(STAMP) ## all tests: kills, every store and many examples too; forty minutes of the processor
+test-all: $(STAMP) ## nearly all tests: kills, every store and many examples too; twenty minutes on two cores
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
 
 test-long: $(STAMP) ## what takes minutes each: the figures of the README and of docs/results.md, a law with 100,000 attempts
