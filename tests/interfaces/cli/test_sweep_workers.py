@@ -145,4 +145,7 @@ def test_an_address_at_which_no_ray_answers_is_an_error_and_makes_nothing(
         assert done.is_one_error(1, f"Ray can't be reached at {closed}", "ray start --head")
         for unfit in ("nowhere", "127.0.0.1:many", ":6379", "127.0.0.1:"):
             assert tiermem(*on_ray, unfit).is_one_error(2, repr(unfit), "10.0.0.7:6379")
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("RAY_ADDRESS", closed)
+            assert tiermem(*on_ray, "auto").is_one_error(1, f"Ray can't be reached at {closed}")
         assert not Path("s").exists()

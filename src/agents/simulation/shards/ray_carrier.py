@@ -131,6 +131,8 @@ def check_ray(address: str | None) -> None:
     """Refuse to go on without Ray, and with an address at which nothing answers."""
     if find_spec("ray") is None:
         raise _without_ray("there is no module ray")
+    if address == "auto":  # Ray looks there first, and for a cluster of this machine next
+        address = os.environ.get("RAY_ADDRESS", "auto")
     if address not in (None, _HERE, "auto"):
         _check_answers(address)
 
