@@ -17,7 +17,7 @@ from every_step import Steps, interrupt, lines_of, run_out_of_memory, steps_of
 
 from agents import BankBroken, MemoryBank, TierMemError
 from agents.engine.open_bank import Changing
-from agents.storage.signals import let_signals_come
+from agents.storage.interrupts import let_signals_come
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
 

@@ -161,7 +161,7 @@ class Transaction:
         self._turns = turns
         self._context = context
         self._ends: list[Callable[..., object]] = []
-        """Holds the end of the open transaction, and nothing else does: see storage/blocks.py."""
+        """Holds the end of the open transaction, and nothing else does: see :class:`Block`."""
         self._entered = False
 
     def is_of(self, turns: Turns) -> bool:

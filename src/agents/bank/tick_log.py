@@ -12,8 +12,8 @@ from ..memory.events import Event, decode
 from ..memory.records import Hits
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import Tier
+from ..storage.interrupts import first
 from ..storage.journal.ticks import TickNote, TickRow
-from ..storage.signals import first
 from .given import Given, given
 
 __all__ = ["TickLog"]

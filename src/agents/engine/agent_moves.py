@@ -154,8 +154,9 @@ def recalled(
     """
     temperature = bank.settings.temperature
     counted = [hit for hit in hits if hit.score >= temperature.min_score]
-    bank.metrics.count(1, int(bool(counted)))
+    bank.metrics.searches += 1
     if counted:
+        bank.metrics.answered += 1
         use = [hit.memory.sequence for hit in counted], [hit.score for hit in counted]
         bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
     if auto_promote is None:

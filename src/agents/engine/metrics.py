@@ -23,11 +23,6 @@ class Metrics:
         self.on_recall: Callable[[float], None] | None = None
         """Called with the latency of each recall."""
 
-    def count(self, searches: int, answered: int) -> None:
-        """Count searches, and how many of them gave a memory that counts as used."""
-        self.searches += searches
-        self.answered += answered
-
     @contextmanager
     def timed_recall(self) -> Iterator[None]:
         """Count a recall and measure its time."""

@@ -23,17 +23,16 @@ from ..rules.caps import Caps
 from ..rules.spill import HotLimits
 from ..search.request import SearchRequest
 from ..search.search import Found, Search
-from ..storage.blocks import Block
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
 from ..storage.guard import Guard
 from ..storage.head_record import bank_record
+from ..storage.interrupts import Block, hold_signals, interruptible, let_signals_come, whole
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
-from ..storage.signals import hold_signals, interruptible, let_signals_come, whole
 from ..storage.state.accesses import Accesses
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import State
@@ -203,8 +202,8 @@ class OpenBank:
             read = self.search.read(request)  # may wait for somebody else's server
             with gc_paused() if len(request.agents) > 1 else nullcontext():
                 found = self.search.run(read, may_sync=self.may_sync())
-                answered = self.used(request.agents, found.accesses)
-                self.metrics.count(found.searches, answered)
+                self.metrics.answered += self.used(request.agents, found.accesses)
+                self.metrics.searches += found.searches
                 return found
 
     def used(self, agents: Sequence[str], accesses: Sequence[Accesses]) -> int:
@@ -270,7 +269,9 @@ class OpenBank:
         find = self.ledger.resident.memory  # finds a memory if its purge was undone
         gone = [m.id for m in self.forgotten if not find(m.agent_id, m.sequence)]
         self.forgotten.clear()
-        self.store.follow_commit(gone, push=self.settings.storage.sync == "commit")
+        is_pushed = self.settings.storage.sync == "commit"
+        if gone or is_pushed:
+            self.store.follow_commit(gone, push=is_pushed)
 
     def settle_undone_notes(self) -> None:
         """Drop the staged files of a transaction that was undone, if it was the outermost."""

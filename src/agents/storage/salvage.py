@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
 from .head_record import records_of
-from .journal.file import JournalFile
+from .journal.file import JournalFile, chained
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
-from .journal.schema import Commit, Snapshot, SnapshotRow, chained
+from .journal.schema import Commit, Snapshot, SnapshotRow
 from .leftovers import TemporaryFolder
 from .resident.population import Population
 from .shelf.rows import checked_row

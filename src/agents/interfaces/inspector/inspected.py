@@ -19,9 +19,9 @@ from ...memory.tiers import TIER_NAMES, Tier
 from ...simulation.policies.cassette import Cassette, Exchange
 from ...simulation.runs.sharded import reading
 from ...simulation.worlds.outside import is_outside
+from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
-from ...storage.signals import first
 from .later import LastList, Later
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks

@@ -18,10 +18,10 @@ from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...simulation.loop.decisions import REFUSAL, Kept, unpack
 from ...simulation.runs.studying import earlier_memories
+from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
 from ...storage.journal.ticks import TickRow
-from ...storage.signals import first
 from .beliefs import Beliefs
 from .deeds import Deeds
 from .slices import Item, NewRow, Slices, batched

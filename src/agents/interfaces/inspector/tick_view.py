@@ -12,9 +12,9 @@ from ...memory.records import memory_id
 from ...simulation.loop.decisions import unpack
 from ...simulation.runs.decisions import FORGOTTEN
 from ...simulation.runs.life import told
+from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
-from ...storage.signals import first
 from .deeds import QUERY, deeds_of
 from .inspected import COUNTED, Inspected
 from .life_view import concerned

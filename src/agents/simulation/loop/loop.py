@@ -6,7 +6,7 @@ from typing import Any
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput, SimulationError
 from ...memory.records import Hits
-from ...storage.signals import first
+from ...storage.interrupts import first
 from ..protocols import Policy, World
 from .acting import act, changes_in, told_in
 from .deciding import Together, decide

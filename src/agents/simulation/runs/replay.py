@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
-from ...storage.signals import first
+from ...storage.interrupts import first
 from ..loop.decisions import plain
 from ..loop.loop import Loop
 from ..loop.standing import Standing

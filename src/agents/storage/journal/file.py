@@ -20,7 +20,7 @@ from ..sqlite import (
 )
 from .schema import SCHEMA
 
-__all__ = ["JournalFile"]
+__all__ = ["JournalFile", "chained"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6
@@ -243,3 +243,14 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def chained(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
+    """The hash of a commit: over the hash before it and all that the commit recorded."""
+    text = events.encode()
+    digest = hashlib.sha256(before)
+    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
+    digest.update(text)
+    digest.update(vectors)
+    digest.update(note)
+    return digest.digest()

@@ -8,12 +8,12 @@ from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ..head_record import Acknowledged, records_of
+from ..interrupts import first
 from ..shelf.rows import Changes, ShelfTable
-from ..signals import first
 from .decisions import DecisionTable
-from .file import JournalFile
+from .file import JournalFile, chained
 from .redaction import Redaction, redact, redacted_digest
-from .schema import Commit, Snapshot, SnapshotRow, chained
+from .schema import Commit, Snapshot, SnapshotRow
 from .ticks import TickNote, TickRow
 
 __all__ = ["Journal"]

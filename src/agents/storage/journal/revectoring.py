@@ -10,8 +10,9 @@ from ..digests import of_shelved
 from ..full_record import Shelved
 from ..head_record import records_of
 from ..shelf.rows import seal_of, stored_in
+from .file import chained
 from .journal import Journal
-from .schema import Commit, SnapshotRow, chained
+from .schema import Commit, SnapshotRow
 
 __all__ = ["VectorsOf", "added_texts", "revector", "shelved"]
 

@@ -1,12 +1,11 @@
 """The tables of a journal, and their rows."""
 
-import hashlib
 from typing import NamedTuple
 
 from ..shelf.rows import SHELF_SCHEMA
 from .decisions import DECISIONS_SCHEMA
 
-__all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow", "chained"]
+__all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow"]
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
@@ -81,14 +80,3 @@ class SnapshotRow(NamedTuple):
     extras: str
     vectors: bytes
     digest: bytes
-
-
-def chained(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
-    """The hash of a commit: over the hash before it and all that the commit recorded."""
-    text = events.encode()
-    digest = hashlib.sha256(before)
-    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
-    digest.update(text)
-    digest.update(vectors)
-    digest.update(note)
-    return digest.digest()

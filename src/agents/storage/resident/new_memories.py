@@ -82,7 +82,7 @@ def add_all(
                 block.next_expiry = min(block.next_expiry, start.expires_tick)
             if tier == 0 or (start is not None and start.temperature == _HOT):
                 block.front_changed()
-    if table.sums:
+    if table.sums.known:
         _hash(blocks, new, tick, vectors)
 
 

@@ -25,37 +25,34 @@ class Sums:
     nobody gave one is 0.
     """
 
-    __slots__ = ("_data", "_known", "_rows", "_waiting")
+    __slots__ = ("_data", "_rows", "_waiting", "known")
 
     def __init__(self) -> None:
         # One sum is read and written as bytes: to ask NumPy takes ten times as long.
         self._data = bytearray()
         self._rows = np.frombuffer(self._data, np.uint8).reshape(0, DIGEST)
-        self._known = bytearray()
+        self.known = bytearray()
+        """1 by the seat of each agent whose sum somebody made; empty if nobody made one."""
         self._waiting: dict[int, int] = {}
-
-    def __bool__(self) -> bool:
-        """Whether anybody made a sum."""
-        return len(self._known) > 0
 
     def knows(self, seat: int) -> bool:
         """Whether somebody made the sum of an agent."""
-        return 0 <= seat < len(self._known) and self._known[seat] == 1
+        return 0 <= seat < len(self.known) and self.known[seat] == 1
 
     def knows_any(self, seats: Sequence[int]) -> bool:
         """Whether somebody made the sum of one of these agents."""
         self._make_room(seats)
-        return any(map(self._known.__getitem__, seats))
+        return any(map(self.known.__getitem__, seats))
 
     def unknown(self, seats: Sequence[int]) -> list[int]:
         """Those of these agents whose sums nobody made."""
         self._make_room(seats)
-        known = self._known
+        known = self.known
         return [seat for seat in seats if not known[seat]]
 
     def of(self, seat: int) -> int:
         """The sum of an agent."""
-        if not 0 <= seat < len(self._known):
+        if not 0 <= seat < len(self.known):
             return 0
         if self._waiting:
             self._settle()
@@ -92,7 +89,7 @@ class Sums:
         self._make_room([seat])
         data = (total % _MODULUS).to_bytes(DIGEST, "big")
         self._data[DIGEST * seat : DIGEST * (seat + 1)] = data
-        self._known[seat] = 1
+        self.known[seat] = 1
 
     def put_all(self, seats: Sequence[int], sums: Limbs) -> None:
         """These are the sums of these agents now."""
@@ -102,7 +99,7 @@ class Sums:
             raise IndexError("an agent that is not in the population has no sum")
         self._rows[seats] = _rows_of(sums)
         for seat in seats:
-            self._known[seat] = 1
+            self.known[seat] = 1
 
     def add(self, seat: int, more: int) -> None:
         """Add to the sum of an agent, which somebody made."""
@@ -113,10 +110,10 @@ class Sums:
         self._make_room(seats)
         if len(seats) < _FEW:
             for seat, limbs in zip(seats, more.tolist(), strict=True):
-                if self._known[seat]:
+                if self.known[seat]:
                     self.add(seat, number_of(limbs))
             return
-        own = np.frombuffer(self._known, bool)[seats]
+        own = np.frombuffer(self.known, bool)[seats]
         if not own.all():
             seats, more = np.array(seats)[own].tolist(), more[own]
         self._rows[seats] = _rows_of(self.limbs(seats) + more)
@@ -125,7 +122,7 @@ class Sums:
         """Nobody has made the sum of an agent."""
         if self.knows(seat):
             self._settle()
-            self._known[seat] = 0
+            self.known[seat] = 0
             self._data[DIGEST * seat : DIGEST * (seat + 1)] = bytes(DIGEST)
 
     def _settle(self) -> None:
@@ -140,13 +137,13 @@ class Sums:
 
     def _make_room(self, seats: Sequence[int]) -> None:
         most = max(seats, default=-1) + 1
-        if most > len(self._known):
+        if most > len(self.known):
             size = most + most // 8
             known, data = bytearray(size), bytearray(DIGEST * size)
-            known[: len(self._known)], data[: len(self._data)] = self._known, self._data
+            known[: len(self.known)], data[: len(self._data)] = self.known, self._data
             rows = np.frombuffer(data, np.uint8).reshape(-1, DIGEST)
             # At once: an interrupt finds all or none.
-            self._known, self._data, self._rows = known, data, rows
+            self.known, self._data, self._rows = known, data, rows
 
 
 def _rows_of(sums: Limbs) -> NDArray[np.uint8]:

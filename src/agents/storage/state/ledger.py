@@ -31,12 +31,12 @@ from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Caps, Turn, make_room, relieve
 from ..gc_pause import gc_paused
+from ..interrupts import hold_signals, let_signals_come, whole
 from ..journal.journal import Journal
 from ..journal.redaction import Purge
 from ..journal.ticks import TickNote
 from ..note import kept_of
 from ..resident.new_memories import NewMemories, number, which_matter
-from ..signals import hold_signals, let_signals_come, whole
 from ..vectors import Quantised, norms
 from . import snapshots
 from .accesses import Accesses, count_uses

@@ -252,7 +252,7 @@ class State:
         table.use_records[rows] = after_uses(table.use_records[rows], scores)
         self.touch(agents)
         seats = self.blocks.seats_of(agents)
-        if table.sums and table.sums.knows_any(seats):
+        if table.sums.known and table.sums.knows_any(seats):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
             marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
             places = table.places[rows]
