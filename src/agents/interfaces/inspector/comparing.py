@@ -7,8 +7,7 @@ from shlex import quote
 from time import thread_time
 from typing import Any
 
-import yaml
-
+from ...config.yaml_writer import to_yaml
 from ...errors import RunError, TierMemError
 from ...memory.records import Memory
 from ...simulation.runs.branch import branch, read_edits
@@ -169,7 +168,7 @@ def planned(run: Inspected, given: Parameters) -> dict[str, Any]:
     tick = run.tick(given)
     edits = _edits(given.text("edits", "[]"))
     out = beside(run) / _free_name(run, given.text("out", ""), tick)
-    text = yaml.safe_dump(edits, sort_keys=False, allow_unicode=True)
+    text = to_yaml(edits)
     name = f"{out.name}-edits.yaml"
     _checked(text)
     command = f"tiermem branch {quote(str(run.folder))} --at {tick} --out {quote(str(out))}"

@@ -12,12 +12,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import yaml
-
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
+from ...config.yaml_writer import to_yaml
 from ...errors import BankError, ConfigError, RunError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
@@ -206,7 +205,7 @@ def write_settings(folder: Path, settings: Settings) -> None:
 @lru_cache(maxsize=64)
 def _as_yaml(values: str) -> str:
     """Settings that are given as JSON."""
-    return yaml.safe_dump(json.loads(values), sort_keys=False, allow_unicode=True)
+    return to_yaml(json.loads(values))
 
 
 def checkpoints(folder: Path) -> list[Path]:

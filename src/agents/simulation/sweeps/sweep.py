@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from ...config.load import load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
+from ...config.yaml_writer import to_yaml
 from ...errors import ConfigError, RunError
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
@@ -290,9 +289,9 @@ def _run_waiting(
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
-    text = plan = _HEAD + yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
+    text = plan = _HEAD + to_yaml(sweep.to_dict(), sort_keys=True)
     if sweep.question:  # for readers of the folder; it may change when the sweep goes on
-        text += yaml.safe_dump({"question": sweep.question}, allow_unicode=True)
+        text += to_yaml({"question": sweep.question})
     made = folder / "plan.yaml"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
