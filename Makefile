@@ -37,8 +37,10 @@ test: $(STAMP)   ## every behaviour once, on all cores: five to six minutes on t
 test-all: $(STAMP) ## nearly all tests: kills, every store and many examples too; twenty minutes on two cores
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
 
-test-long: $(STAMP) ## what takes minutes each: the figures of the README and of docs/results.md, a law with 100,000 attempts
+test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/results.md, every benchmark, more examples of all laws
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" \
+		tests/property tests/faults/test_every_step.py tests/interfaces/http/test_http_hostile.py
 
 lowest:          ## the lowest versions that pyproject.toml allows, and what they must be able to do
 	$(PYTHON) -m venv --clear .venv-lowest
@@ -144,7 +146,8 @@ inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and H
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
-	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_STEPS=0 \
+	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_SPREAD_KILLS=100 \
+		TIERMEM_REEMBED_KILLS=20 TIERMEM_STEPS=0 \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults -k "kill or every_step or any_page"
 
 chaos: $(STAMP)  ## random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break

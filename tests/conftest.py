@@ -33,6 +33,7 @@ from agents.config import yaml_reader
 from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
+from examples import PROFILE, number_by_profile
 
 
 def _use_memory_as_disk() -> None:
@@ -51,13 +52,12 @@ def _use_memory_as_disk() -> None:
 _ROOM = 2 * 2**30
 _use_memory_as_disk()
 
-# How long a test takes is the machine's affair. There are many laws: a few examples of each while
-# somebody works, half of Hypothesis' own number in CI; HYPOTHESIS_PROFILE=thorough tries more.
-# The state machine has numbers of its own.
-settings.register_profile("default", deadline=None, max_examples=8)
-settings.register_profile("ci", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+# How long a test takes is the machine's affair. There are many laws, and the state machine has
+# numbers of its own.
+settings.register_profile(
+    PROFILE, deadline=None, max_examples=number_by_profile(8, 20, 50, thorough=2000)
+)
+settings.load_profile(PROFILE)
 # Schemathesis prints no example that fails, of any test.
 hypothesis.core.RepresentationPrinter = RepresentationPrinter
 

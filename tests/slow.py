@@ -1,6 +1,8 @@
 """Which tests ``make test`` leaves to ``make test-all``, and which both leave to ``test-long``.
 
 Files are named without their folder: no two have the same name. Each behaviour keeps a quick test.
+How often a test tries, kills or draws depends on the same commands: see examples.py, and ``make
+faults``.
 """
 
 from collections.abc import Iterable
@@ -149,7 +151,7 @@ TESTS = {
         "test_what_a_model_said_goes_with_a_merge_and_a_branch",
     },
     "test_chaos.py": {
-        "test_a_minute_of_faults_breaks_no_law",
+        "test_ten_seconds_of_faults_break_no_law",
         "test_a_round_of_kills_holds",
     },
     "test_branch_and_diff_commands.py": {
@@ -234,11 +236,25 @@ TESTS = {
     },
 }
 
-# By file: slow tests that take minutes each, with the id of a case or of all: figures of pages that
-# only change with what they are about, and a law with 100,000 attempts.
+# By file: slow tests that only `make test-long` runs, with the id of a case or of all. Figures of
+# pages change only with what they are about; benchmarks tell no behaviour, and a quick test knows
+# what they import; other cases repeat what a slow one shows.
 LONG = {
+    "test_benchmarks_run.py": {"test_it_runs"},
     "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
+    "test_import_name.py": {
+        f"{test}[checkout]"
+        for test in (
+            "test_a_run_and_a_sweep_of_code_that_has_its_own_agents",
+            "test_a_strict_type_checker_knows_the_names",
+            "test_the_store_is_probed_and_rebuilt",
+        )
+    },
     "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
+    "test_store_process.py": {
+        f"test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on[{room}]"
+        for room in (0, 1500)
+    },
     "test_telling_laws.py": {"test_nobody_reads_what_it_was_not_told[100000]"},
 }
 
@@ -293,7 +309,7 @@ def mark(items: Iterable[pytest.Item]) -> None:
         seen.add((file, test))
         if is_slow:
             item.add_marker(pytest.mark.slow)
-        if item.name in LONG.get(file, ()):
+        if not LONG.get(file, set()).isdisjoint((item.name, test)):
             item.add_marker(pytest.mark.long)
 
 

@@ -20,8 +20,9 @@ from agents.engine.open_bank import Changing
 from agents.storage.interrupts import let_signals_come
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
+from examples import number_by_profile
 
-MOST = int(os.environ.get("TIERMEM_STEPS", 40 if "HYPOTHESIS_PROFILE" in os.environ else 5))
+MOST = int(os.environ.get("TIERMEM_STEPS", number_by_profile(5, 12, 40)))
 """How many steps of each call are tried; 0 stands for all."""
 
 Call = Callable[[MemoryBank], object]

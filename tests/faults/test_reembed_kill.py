@@ -14,7 +14,7 @@ import warm_children
 from agents import EmbedderError, MemoryBank
 from embedders import Noise
 
-KILLS = int(os.environ.get("TIERMEM_REEMBED_KILLS", "12"))
+KILLS = int(os.environ.get("TIERMEM_REEMBED_KILLS", "4"))
 TEXTS = 2_000
 MANUAL = {"sync": "manual"}
 

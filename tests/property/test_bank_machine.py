@@ -5,7 +5,6 @@ another agent, and what was undone never happened.
 """
 
 import contextlib
-import os
 import shutil
 from dataclasses import replace
 
@@ -28,15 +27,14 @@ from agents import (
 )
 from agents.bank.history import rewind
 from banks import child
+from examples import PROFILE, number_by_profile
 from tiermem.testing import SmallEmbedder
 from tiermem.testing.comparison import assert_equal, look
 from tiermem.testing.model_memories import ACTIVE, CRITICAL, HOT, PINNED
 from tiermem.testing.strategies import contents, not_tiers
 
-# The default run is short and the same every time; HYPOTHESIS_PROFILE=ci does more of the same,
-# and thorough looks for what both do not find.
-_EXAMPLES = {"default": 2, "ci": 35, "thorough": 3000}
-_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+# The default run is short and the same every time; the profiles ci and full do more of the same,
+# and thorough looks for what they do not find.
 
 _HASH = """
 import sys
@@ -302,9 +300,9 @@ class BankMachine(BankUnderTest):
 
 TestBankMachine = BankMachine.TestCase
 TestBankMachine.settings = settings(
-    max_examples=_EXAMPLES[_PROFILE],
-    stateful_step_count=60 if _PROFILE == "thorough" else 30,
-    derandomize=_PROFILE != "thorough",
+    max_examples=number_by_profile(2, 12, 35, thorough=3000),
+    stateful_step_count=60 if PROFILE == "thorough" else 30,
+    derandomize=PROFILE != "thorough",
     deadline=None,
     # Explaining a failure takes longer than finding and shrinking it.
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],

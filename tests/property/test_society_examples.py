@@ -1,6 +1,5 @@
 """Agents that tell, retract and share boards beside the model, in drawn but fixed orders."""
 
-import os
 import random
 from typing import Any
 
@@ -10,6 +9,7 @@ from hypothesis.stateful import rule
 from machine_strategies import AGENTS, Switches
 
 from agents import Tier
+from examples import number_by_profile
 from tiermem.testing.model_memories import Rules
 
 _SMALL = Rules(hot_tokens=30, hot_facts=4, most_cold=3, grace=3, decays=True, initial="hot")
@@ -60,7 +60,7 @@ def an_operation(rng: random.Random) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(30 if "HYPOTHESIS_PROFILE" in os.environ else 3))
+@pytest.mark.parametrize("seed", range(number_by_profile(3, 12, 30)))
 def test_what_agents_do_with_each_other_is_what_the_model_says(seed: int) -> None:
     rng, machine = random.Random(seed), Society()
     rules = [Rules(), _SMALL, Rules(merges=True, decays=True, grace=1)][seed % 3]

@@ -18,7 +18,6 @@ SIZES = {
     "effects": ["--trials", "1", "--pairs", "3"],
     "http_load": ["--clients", "2", "--seconds", "2"],
     "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3", "--no-export"],
-    "load": ["--minutes", "0.1", "--clients", "4", "--sessions", "20"],
     "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],
     "mem0_facade": ["--memories", "30", "--users", "3", "--calls", "3"],
     "million": ["--agents", "5", "--memories", "200"],
@@ -35,6 +34,7 @@ SIZES = {
     "why": ["--agents", "9", "--memories", "9", "--ticks", "6"],
 }
 OTHERS = {
+    "load": "takes half a minute of the processor; test_load.py runs it",
     "quality": "needs LoCoMo's file; test_quality_benchmark.py shows that it counts",
     "server_store": "needs servers, which make bench-stores installs",
 }
