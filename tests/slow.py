@@ -5,6 +5,8 @@ How often a test tries, kills or draws depends on the same commands: see example
 faults``.
 """
 
+import sys
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -242,6 +244,9 @@ TESTS = {
 LONG = {
     "test_benchmarks_run.py": {"test_it_runs"},
     "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
+    "test_load.py": {
+        "test_clients_and_hostile_clients_lose_nothing_and_get_no_error_of_the_server",
+    },
     "test_import_name.py": {
         f"{test}[checkout]"
         for test in (
@@ -251,10 +256,6 @@ LONG = {
         )
     },
     "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
-    "test_store_process.py": {
-        f"test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on[{room}]"
-        for room in (0, 1500)
-    },
     "test_telling_laws.py": {"test_nobody_reads_what_it_was_not_told[100000]"},
 }
 
@@ -287,6 +288,26 @@ TESTS_OF_CASES = {
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 
+# By test: how many of its cases `make test-all` runs. Each costs a second or more of the processor,
+# and they differ in a moment, a size or a preset; `make test-long` runs the others.
+CASES = {
+    "test_a_bank_that_may_not_be_written_is_a_problem": 2,
+    "test_a_bug_that_other_processes_show_breaks_a_law": 4,
+    "test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on": 1,
+    "test_a_line_costs_the_same_in_a_long_note_as_in_a_short_one": 4,
+    "test_a_model_is_asked_once_and_its_answers_are_kept": 2,
+    "test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run": 1,
+    "test_a_vacuum_that_was_killed_is_begun_again_by_itself": 4,
+    "test_a_world_that_is_not_sound_is_told_why": 3,
+    "test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback": 2,
+    "test_killed_at_random_moments_it_is_the_run_that_nobody_killed": 1,
+    "test_killed_in_the_middle_of_a_tick_it_is_the_run_that_nobody_killed": 2,
+    "test_open_names_the_repair_and_the_repair_rebuilds_the_store": 4,
+    "test_presets_that_move_memories_give_the_same_run": 3,
+    "test_scores_of_a_large_agent_equal_exact_arithmetic": 10,
+    "test_so_does_a_line_after_a_long_row_of_headings": 2,
+}
+
 # Stores beside the default one, by the id of the case.
 STORES = {"qdrant"}
 
@@ -296,20 +317,23 @@ def mark(items: Iterable[pytest.Item]) -> None:
 
     Cases of a test come one after the other, as they are written.
     """
-    seen: set[tuple[str, str]] = set()
+    seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         file, test = item.path.name, getattr(item, "originalname", item.name)
         of_cases = file in FILES_OF_CASES or test in TESTS_OF_CASES.get(file, ())
         is_slow = (
             file in FILES
             or test in TESTS.get(file, ())
-            or (of_cases and (file, test) in seen)
+            or (of_cases and seen[file, test] > 0)
             or bool(STORES & set(_ids(item)))
         )
-        seen.add((file, test))
-        if is_slow:
+        is_long = not LONG.get(file, set()).isdisjoint((item.name, test)) or seen[
+            file, test
+        ] >= CASES.get(test, sys.maxsize)
+        seen[file, test] += 1
+        if is_slow or is_long:
             item.add_marker(pytest.mark.slow)
-        if not LONG.get(file, set()).isdisjoint((item.name, test)):
+        if is_long:
             item.add_marker(pytest.mark.long)
 
 

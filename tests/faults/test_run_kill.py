@@ -22,7 +22,7 @@ from agents.simulation.runs.run import checkpoints
 from openai_server import OpenAIServer
 from waiting import exit_code
 
-KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "25"))
+KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "12"))
 OUTPUTS = (
     "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
     "config.yaml",

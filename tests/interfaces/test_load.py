@@ -8,7 +8,7 @@ from waiting import ended
 
 
 def test_clients_and_hostile_clients_lose_nothing_and_get_no_error_of_the_server() -> None:
-    options = ["--minutes", "0.05", "--clients", "4", "--sessions", "50"]
+    options = ["--minutes", "0.17", "--clients", "8", "--sessions", "200"]
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "benchmarks" / "load.py"), *options],
         stdout=subprocess.PIPE,
@@ -18,5 +18,5 @@ def test_clients_and_hostile_clients_lose_nothing_and_get_no_error_of_the_server
     said, _ = ended(process)
     assert process.returncode == 0, said
     assert "0 lost, 0 of the purged are back" in said
-    for way in ("HTTP memory_add", "MCP memory_add", "sessions opened and left: 50"):
+    for way in ("HTTP memory_add", "MCP memory_add", "sessions opened and left: 200"):
         assert way in said

@@ -20,6 +20,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.runs.shard_process import make_worker
 from agents.simulation.runs.sharded import Engine
 from agents.simulation.shards.worker import Worker
+from examples import number_by_profile
 from spread_runs import HERE, results, run_to_the_end, scenario
 
 
@@ -73,7 +74,9 @@ def test_a_run_has_the_same_hashes_after_every_tick_on_two_and_three_workers(
         assert results(tmp_path / str(workers)) == results(tmp_path / "0")
 
 
-@settings_of(max_examples=4, phases=(Phase.reuse, Phase.generate))  # shrinking would take hours
+@settings_of(  # shrinking would take hours
+    max_examples=number_by_profile(1, 2, 8, thorough=40), phases=(Phase.reuse, Phase.generate)
+)
 @given(
     options=worlds,
     agents=st.integers(1, 20),

@@ -54,7 +54,7 @@ def token(service: Served) -> str:
 
 @schema.parametrize()
 @settings(
-    max_examples=number_by_profile(5, 10, 25), derandomize=True, deadline=None, database=None,
+    max_examples=number_by_profile(5, 5, 25), derandomize=True, deadline=None, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 def test_every_answer_is_as_described(case: Case, service: Served, token: str) -> None:
