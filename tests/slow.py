@@ -109,7 +109,10 @@ TESTS = {
         "test_a_store_that_may_not_be_written_is_not_damaged",
     },
     "test_documents.py": {"test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says"},
-    "test_effect_command.py": {"test_memories_that_mattered_are_sought_with_a_language_model"},
+    "test_effect_command.py": {
+        "test_memories_that_mattered_are_sought_with_a_language_model",
+        "test_only_prompts_that_changed_are_asked_again",
+    },
     "test_effects.py": {
         "test_a_memory_is_pinned_and_settings_are_changed",
         "test_a_seed_without_the_memory_is_left_out_and_named",
@@ -117,18 +120,24 @@ TESTS = {
         "test_over_futures_and_over_seeds",
         "test_the_memories_of_one_agent_are_tested_with_intervals",
     },
+    "test_effects_of_questions.py": {"test_a_blocked_post_is_the_same_on_workers_and_in_a_replay"},
     "test_few_files.py": {"test_every_call_works_or_says_what_is_wrong"},
-    "test_file_modes.py": {"test_a_run_that_is_inspected_and_analysed_stays_private"},
+    "test_file_modes.py": {
+        "test_a_run_that_is_inspected_and_analysed_stays_private",
+        "test_a_sweep_is_private",
+    },
     "test_flush_in_runs.py": {
         "test_a_model_saves_with_actions",
         "test_a_whole_run_with_a_model_replays_when_the_model_is_gone",
     },
     "test_http_fairness.py": {
+        "test_a_client_does_not_wait_for_the_length_of_anothers_note",
         "test_a_long_answer_may_be_read_slowly",
         "test_an_answer_that_nobody_reads_is_cut_off",
         "test_idle_connections_leave_the_bank_the_files_it_needs",
     },
     "test_http_limits.py": {"test_what_takes_too_long_is_given_up_and_others_are_served"},
+    "test_hybrid_cold.py": {"test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did"},
     "test_import_name.py": {
         "test_a_run_and_a_sweep_of_code_that_has_its_own_agents",
         "test_a_run_of_code_that_imports_tiermem_by_its_other_name",
@@ -136,14 +145,19 @@ TESTS = {
         "test_the_store_is_probed_and_rebuilt",
     },
     "test_inspector_boards.py": {"test_the_page_tells_a_board_from_an_agent"},
+    "test_inspector_compares.py": {"test_the_page_says_how_many_memories_are_not_listed"},
     "test_inspector_effects.py": {"test_the_page_leads_from_a_run_to_what_a_change_did"},
     "test_inspector_memory.py": {
         "test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached",
     },
     "test_inspector_other_banks.py": {"test_the_page_shows_agent_memory_and_search"},
     "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
+    "test_keys.py": {"test_mem0s_store_has_the_successor_alone"},
     "test_leftovers.py": {"test_a_process_that_ends_leaves_nothing_nor_does_that_of_its_store"},
-    "test_many_agents.py": {"test_an_agent_that_nobody_looks_at_is_no_object"},
+    "test_many_agents.py": {
+        "test_a_tick_that_is_undone_wakes_nobody",
+        "test_an_agent_that_nobody_looks_at_is_no_object",
+    },
     "test_mcp_clock.py": {"test_the_command_serves_a_bank_whose_time_passes"},
     "test_mcp_command.py": {
         "test_a_client_that_is_gone_ends_it_and_loses_nothing",
@@ -157,6 +171,7 @@ TESTS = {
         "test_what_was_answered_before_the_end_is_kept",
     },
     "test_mcp_http_limits.py": {"test_who_is_asking_when_it_stops_is_told_so"},
+    "test_mem0_facade.py": {"test_an_update_keeps_the_id_and_all_versions_lead_to_it"},
     "test_mem0_store.py": {"test_many_memories_are_written_in_batches"},
     "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
     "test_mesa_processes.py": {
@@ -164,10 +179,12 @@ TESTS = {
         "test_the_same_seed_gives_the_same_hash_in_every_process",
     },
     "test_mesa_runs.py": {
+        "test_a_run_that_nobody_closed_has_a_report",
         "test_diff_tells_where_two_runs_part",
         "test_grateful_agents_give_to_those_who_gave",
     },
     "test_note_history.py": {"test_a_run_that_appends_is_replayed_from_any_tick_and_branched"},
+    "test_note_watching.py": {"test_a_change_waits_for_what_follows_it"},
     "test_page.py": {
         "test_a_branch_is_written_as_a_command_with_its_edits",
         "test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision",
@@ -204,7 +221,10 @@ TESTS = {
         "test_a_hanging_reply_times_out_and_nobody_asks_again_behind_our_back",
         "test_a_late_reply_is_not_taken_for_that_of_another_attempt",
     },
-    "test_process.py": {"test_a_store_is_not_damaged_because_chromadb_is_missing"},
+    "test_process.py": {
+        "test_a_store_is_not_damaged_because_chromadb_is_missing",
+        "test_the_doctor_goes_on_without_a_package",
+    },
     "test_reembed.py": {"test_mem0s_store_is_made_anew"},
     "test_reflection.py": {"test_a_run_that_stops_and_goes_on_reflects_as_one_that_does_not"},
     "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
@@ -225,6 +245,7 @@ TESTS = {
     },
     "test_server_store.py": {
         "test_a_plain_mem0_reads_what_is_on_the_server",
+        "test_a_run_goes_on_while_its_server_is_away",
         "test_a_server_that_goes_away_is_caught_up_with",
         "test_a_server_that_is_emptied_is_filled_again",
         "test_no_file_log_or_error_has_the_password",
@@ -253,7 +274,10 @@ TESTS = {
         "test_the_shipped_worlds_are_the_same_too",
     },
     "test_storage_laws.py": {"test_scores_of_a_large_agent_equal_exact_arithmetic"},
-    "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
+    "test_store_damage.py": {
+        "test_repairing_a_sound_store_replaces_it",
+        "test_the_command_says_what_it_found_and_did",
+    },
     "test_store_process.py": {
         "test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on",
         "test_a_store_that_does_not_answer_is_given_up_and_caught_up_later",
@@ -272,6 +296,7 @@ TESTS = {
         "test_more_seeds_go_on_with_what_is_there",
         "test_points_of_a_grid_are_compared_with_the_baseline_by_seed",
         "test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints",
+        "test_statistics_have_the_evidence_of_each_difference",
         "test_without_a_baseline_the_first_point_of_the_grid_is_it",
     },
     "test_sweep_workers.py": {
@@ -291,7 +316,10 @@ TESTS = {
         "test_the_built_in_worlds_are_sound",
     },
     "test_world_rumor.py": {"test_critical_corrections_make_answers_truer"},
-    "test_world_site.py": {"test_blockers_in_front_save_days"},
+    "test_world_site.py": {
+        "test_blockers_in_front_save_days",
+        "test_builders_who_recall_are_right_and_others_guess",
+    },
 }
 
 # By file: slow tests that only `make test-long` runs, with the id of a case or of all. Figures of
@@ -317,23 +345,21 @@ LONG = {
 
 # By file: tests of which the first case is quick.
 TESTS_OF_CASES = {
-    "test_notes_of_runs.py": {"test_a_model_is_told_of_notes_where_it_may_write_them"},
     "test_damaged_pages.py": {
         "test_a_damaged_page_under_cold_memories_is_named",
         "test_a_refused_opening_changes_no_file",
         "test_whole_commits_give_back_everything",
     },
-    "test_effects_of_questions.py": {"test_a_blocked_post_is_the_same_on_workers_and_in_a_replay"},
     "test_group_actions.py": {"test_a_run_with_groups_is_the_same_resumed_branched_and_replayed"},
     "test_hostile_arguments.py": {"test_it_is_one_clear_error_and_nothing_is_changed"},
     "test_http_access.py": {"test_no_attempt_of_one_agent_reaches_another"},
     "test_inspector_damage.py": {"test_an_export_has_what_is_whole_and_says_what_is_not"},
     "test_mcp_command.py": {"test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id"},
     "test_mcp_http.py": {"test_no_attempt_reaches_the_others_memory"},
+    "test_notes_of_runs.py": {"test_a_model_is_told_of_notes_where_it_may_write_them"},
     "test_planted_bugs.py": {"test_a_bug_breaks_a_law_that_the_message_names"},
     "test_resume_command.py": {"test_code_that_imports_its_neighbour_goes_on_in_a_new_process"},
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
-    "test_server_store.py": {"test_a_run_goes_on_while_its_server_is_away"},
     "test_study.py": {"test_it_has_the_memories_that_the_bank_had_after_each_tick"},
     "test_sweep_workers.py": {"test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback"},
     "test_telling.py": {"test_a_long_chain_is_followed_to_its_origin"},
