@@ -97,6 +97,7 @@ TESTS = {
         "test_a_checkpoint_restored_elsewhere_makes_a_store_of_its_own",
         "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
         "test_a_flipped_bit_is_refused_or_changes_nothing",
+        "test_a_full_disk_in_a_tick_is_a_clear_error_and_the_run_goes_on_later",
         "test_a_restored_bank_that_goes_on_keeps_its_store_exact",
         "test_restoring_sets_mem0s_store_right",
     },
@@ -116,6 +117,7 @@ TESTS = {
     "test_effects.py": {
         "test_a_memory_is_pinned_and_settings_are_changed",
         "test_a_seed_without_the_memory_is_left_out_and_named",
+        "test_an_insight_that_never_comes_to_mind_is_in_no_memory",
         "test_of_two_equal_memories_the_one_that_is_named_is_forgotten",
         "test_over_futures_and_over_seeds",
         "test_the_memories_of_one_agent_are_tested_with_intervals",
@@ -144,9 +146,14 @@ TESTS = {
         "test_a_strict_type_checker_knows_the_names",
         "test_the_store_is_probed_and_rebuilt",
     },
+    "test_inspect_command.py": {"test_a_report_links_to_an_inspector_beside_it"},
     "test_inspector_boards.py": {"test_the_page_tells_a_board_from_an_agent"},
-    "test_inspector_compares.py": {"test_the_page_says_how_many_memories_are_not_listed"},
+    "test_inspector_compares.py": {
+        "test_a_sweep_is_a_grid_whose_points_lead_to_runs",
+        "test_the_page_says_how_many_memories_are_not_listed",
+    },
     "test_inspector_effects.py": {"test_the_page_leads_from_a_run_to_what_a_change_did"},
+    "test_inspector_follows.py": {"test_a_bank_is_followed_while_its_tick_stands_still"},
     "test_inspector_memory.py": {
         "test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached",
     },
@@ -164,6 +171,7 @@ TESTS = {
         "test_a_client_that_reads_no_answers_can_still_end_it",
         "test_a_last_line_without_an_end_is_a_message",
         "test_killed_it_loses_nothing_acknowledged",
+        "test_read_only_offers_only_what_reads",
         "test_the_end_does_not_wait_for_a_request_that_was_cancelled",
     },
     "test_mcp_http.py": {
@@ -227,10 +235,14 @@ TESTS = {
     },
     "test_reembed.py": {"test_mem0s_store_is_made_anew"},
     "test_reflection.py": {"test_a_run_that_stops_and_goes_on_reflects_as_one_that_does_not"},
+    "test_report.py": {
+        "test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home",
+    },
     "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
     "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
     "test_run_command.py": {
         "test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run",
+        "test_the_market_runs_as_it_is_shipped",
     },
     "test_run_laws.py": {
         "test_a_later_tick_of_a_restored_bank_looks_as_it_was_or_is_refused",
@@ -270,6 +282,7 @@ TESTS = {
         "test_a_cell_that_is_behind_is_brought_up_from_the_log",
         "test_a_cell_that_is_lost_is_made_anew_from_the_bank_and_the_log",
         "test_a_disk_that_is_full_under_the_log_fails_the_tick_whole",
+        "test_a_worker_that_is_killed_before_it_decides_costs_only_the_tick",
         "test_readers_see_all_ticks_of_a_run_that_was_not_finished",
         "test_the_shipped_worlds_are_the_same_too",
     },
@@ -311,9 +324,13 @@ TESTS = {
     "test_world_commands.py": {
         "test_a_new_world_runs_is_tested_and_is_sound_as_it_is",
         "test_a_scenario_gives_agents_and_options",
+        "test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of",
         "test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound",
         "test_problems_are_json_on_request",
         "test_the_built_in_worlds_are_sound",
+    },
+    "test_world_market.py": {
+        "test_pins_that_fill_the_context_shut_out_the_warning_that_was_asked_for",
     },
     "test_world_rumor.py": {"test_critical_corrections_make_answers_truer"},
     "test_world_site.py": {
