@@ -31,11 +31,11 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## every behaviour once, on all cores: five to six minutes on two
+test: $(STAMP)   ## every behaviour once, on all cores: four minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
-test-all: $(STAMP) ## nearly all tests: kills, every store and many examples too; twenty minutes on two cores
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
+test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "(slow or again) and not long"
 
 test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/results.md, every benchmark, more examples of all laws
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long

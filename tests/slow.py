@@ -407,6 +407,14 @@ CASES = {
     "test_so_does_a_line_after_a_long_row_of_headings": 2,
 }
 
+# Laws and machines that `make test-all` runs again, with more examples.
+AGAIN = {
+    "test_bank_machine.py",
+    "test_every_step.py",
+    "test_run_laws.py",
+    "test_society_examples.py",
+}
+
 # Stores beside the default one, by the id of the case.
 STORES = {"qdrant"}
 
@@ -430,6 +438,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
             file, test
         ] >= CASES.get(test, sys.maxsize)
         seen[file, test] += 1
+        if file in AGAIN:
+            item.add_marker(pytest.mark.again)
         if is_slow or is_long:
             item.add_marker(pytest.mark.slow)
         if is_long:
