@@ -22,10 +22,10 @@ def number_by_profile(default: int, ci: int, full: int, thorough: int | None = N
 
 def examples(most: int) -> int:
     """How many examples of ``most`` a law is tried with that says so itself."""
-    return number_by_profile(max(5, most // 5), max(5, most * 2 // 5), most)
+    return number_by_profile(max(5, most // 5), max(6, most // 4), most)
 
 
 def some(values: Sequence[_T], turn: int) -> Sequence[_T]:
     """All of them, and otherwise a part, another one in each turn."""
-    step = number_by_profile(5, 2, 1)
+    step = number_by_profile(5, 3, 1)
     return values[turn % step :: step]

@@ -300,7 +300,7 @@ class BankMachine(BankUnderTest):
 
 TestBankMachine = BankMachine.TestCase
 TestBankMachine.settings = settings(
-    max_examples=number_by_profile(2, 8, 35, thorough=3000),
+    max_examples=number_by_profile(2, 4, 35, thorough=3000),
     stateful_step_count=60 if PROFILE == "thorough" else 30,
     derandomize=PROFILE != "thorough",
     deadline=None,
