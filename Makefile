@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Python keeps what it compiled: else each of hundreds of processes compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
-# One more than there are cores: many tests wait for a process.
+# One more than there are cores: many tests wait for a process. Slow tests wait more.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+MORE_WORKERS ?= $(shell expr $(WORKERS) + 1)
 
 LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
 	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/unit/simulation/test_statistics.py tests/interfaces/http/test_http_operations.py \
@@ -21,12 +22,15 @@ TSC := npx --yes --package typescript@5.9.3 tsc
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
-# Not compiled: Python does that with what is imported, which is a small part.
+# uv installs in seconds what takes pip a minute or two; pip does it where uv can't. Not compiled:
+# Python does that with what is imported, which is a small part.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "TierMem needs Python 3.11 or newer; set PYTHON=python3.x")'
-	@echo "installing into $(VENV): this takes a minute or two"
+	@echo "installing into $(VENV): this takes up to two minutes"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
+		&& $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints constraints.txt -e '.[dev]' \
+		|| PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
 	touch $@
 
 setup: $(STAMP)  ## make .venv with the tested versions
@@ -35,7 +39,7 @@ test: $(STAMP)   ## every behaviour once, on all cores: four minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
 test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "(slow or again) and not long"
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(MORE_WORKERS) --dist worksteal -m "(slow or again) and not long"
 
 test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/results.md, every benchmark, more examples of all laws
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long

@@ -113,9 +113,14 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files of which every test is slow are not even imported where slow tests are left out."""
-    leaves_out = config.getoption("markexpr") == "not slow"
-    return True if leaves_out and collection_path.name in slow.FILES else None
+    """Files whose tests are all left out are not even imported: to import all takes seconds."""
+    asked, name = config.getoption("markexpr"), collection_path.name
+    if asked == "not slow":
+        return True if name in slow.FILES else None
+    is_file_of_tests = name.startswith("test_") and name.endswith(".py")
+    if asked == "(slow or again) and not long" and is_file_of_tests:
+        return None if name in slow.named() else True
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -345,6 +345,7 @@ TESTS = {
 LONG = {
     "test_chaos.py": {"test_ten_seconds_of_faults_break_no_law"},
     "test_http_fairness.py": {"test_idle_connections_leave_the_bank_the_files_it_needs"},
+    "test_http_schema.py": {"test_every_answer_is_as_described"},
     "test_benchmarks_run.py": {"test_it_runs"},
     "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
     "test_load.py": {
@@ -428,14 +429,16 @@ CASES = {
 }
 
 # Laws and machines that `make test-all` runs again, with more examples.
-AGAIN = {
-    "test_bank_machine.py",
-    "test_every_step.py",
-    "test_society_examples.py",
-}
+AGAIN = {"test_bank_machine.py", "test_every_step.py"}
 
 # Stores beside the default one, by the id of the case.
 STORES = {"qdrant"}
+FILES_OF_STORES = {"test_law_classes.py", "test_mem0_store.py", "test_trust.py"}
+
+
+def named() -> set[str]:
+    """The files that may have a test which is slow or is run again."""
+    return FILES.union(FILES_OF_CASES, TESTS, TESTS_OF_CASES, AGAIN, FILES_OF_STORES)
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
