@@ -5,9 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Python keeps what it compiled: else each of hundreds of processes compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
-# One more than there are cores: many tests wait for a process. Slow tests wait more.
+# One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-MORE_WORKERS ?= $(shell expr $(WORKERS) + 1)
 
 LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
 	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/unit/simulation/test_statistics.py tests/interfaces/http/test_http_operations.py \
@@ -39,7 +38,7 @@ test: $(STAMP)   ## every behaviour once, on all cores: four minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
 test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(MORE_WORKERS) --dist worksteal -m "(slow or again) and not long"
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis -m "(slow or again) and not long"
 
 test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/results.md, every benchmark, more examples of all laws
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long

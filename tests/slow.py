@@ -343,9 +343,24 @@ TESTS = {
 # pages change only with what they are about; benchmarks tell no behaviour, and a quick test knows
 # what they import; other cases repeat what a slow one shows.
 LONG = {
+    "test_async_bank.py": {"test_type_checkers_know_the_methods"},
+    "test_documents.py": {
+        "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
+    },
+    "test_doctor_diagnoses.py": {
+        "test_a_journal_that_may_not_be_read_is_not_damaged",
+        "test_a_store_that_may_not_be_written_is_not_damaged",
+    },
+    "test_mesa_processes.py": {"test_the_same_seed_gives_the_same_hash_in_every_process"},
+    "test_process.py": {"test_a_store_is_not_damaged_because_chromadb_is_missing"},
+    "test_run_laws.py": {"test_runs_of_processes_with_other_hash_seeds_are_equal"},
+    "test_spread_kills.py": {"test_any_process_may_be_killed_at_any_instant"},
+    "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
+    "test_telling_runs_law.py": {
+        "test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed",
+    },
     "test_chaos.py": {"test_ten_seconds_of_faults_break_no_law"},
     "test_http_fairness.py": {"test_idle_connections_leave_the_bank_the_files_it_needs"},
-    "test_http_schema.py": {"test_every_answer_is_as_described"},
     "test_benchmarks_run.py": {"test_it_runs"},
     "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
     "test_load.py": {
@@ -355,10 +370,10 @@ LONG = {
         f"{test}[checkout]"
         for test in (
             "test_a_run_and_a_sweep_of_code_that_has_its_own_agents",
-            "test_a_strict_type_checker_knows_the_names",
             "test_the_store_is_probed_and_rebuilt",
         )
-    },
+    }
+    | {"test_a_strict_type_checker_knows_the_names"},
     "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
     "test_telling_laws.py": {"test_nobody_reads_what_it_was_not_told[100000]"},
 }
@@ -389,6 +404,9 @@ TESTS_OF_CASES = {
     },
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
+
+# Files of which every test is long: laws over more of what is ours, and a fuzzer of the service.
+LONG_FILES = {"test_http_schema.py", "test_more_law_classes.py"}
 
 # By test: how many of its cases `make test-all` runs. Each costs a second or more of the processor,
 # and they differ in a moment, a size or a preset; `make test-long` runs the others.
@@ -428,8 +446,8 @@ CASES = {
     "test_whichever_name_comes_first_the_objects_are_the_same": 2,
 }
 
-# Laws and machines that `make test-all` runs again, with more examples.
-AGAIN = {"test_bank_machine.py", "test_every_step.py"}
+# What `make test-all` runs again, with more examples.
+AGAIN = {"test_bank_machine.py"}
 
 # Stores beside the default one, by the id of the case.
 STORES = {"qdrant"}
@@ -438,7 +456,7 @@ FILES_OF_STORES = {"test_law_classes.py", "test_mem0_store.py", "test_trust.py"}
 
 def named() -> set[str]:
     """The files that may have a test which is slow or is run again."""
-    return FILES.union(FILES_OF_CASES, TESTS, TESTS_OF_CASES, AGAIN, FILES_OF_STORES)
+    return FILES.union(FILES_OF_CASES, TESTS, TESTS_OF_CASES, AGAIN, FILES_OF_STORES) - LONG_FILES
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
@@ -450,15 +468,18 @@ def mark(items: Iterable[pytest.Item]) -> None:
     for item in items:
         file, test = item.path.name, getattr(item, "originalname", item.name)
         of_cases = file in FILES_OF_CASES or test in TESTS_OF_CASES.get(file, ())
+        number = seen[file, test]
         is_slow = (
             file in FILES
             or test in TESTS.get(file, ())
-            or (of_cases and seen[file, test] > 0)
+            or (of_cases and number > 0)
             or bool(STORES & set(_ids(item)))
         )
-        is_long = not LONG.get(file, set()).isdisjoint((item.name, test)) or seen[
-            file, test
-        ] >= CASES.get(test, sys.maxsize)
+        is_long = (
+            file in LONG_FILES
+            or not LONG.get(file, set()).isdisjoint((item.name, test))
+            or number >= CASES.get(test, sys.maxsize)
+        )
         seen[file, test] += 1
         if file in AGAIN:
             item.add_marker(pytest.mark.again)

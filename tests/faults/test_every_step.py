@@ -22,7 +22,7 @@ from agents.storage.state.ledger import Ledger
 from embedders import Directions
 from examples import number_by_profile
 
-MOST = int(os.environ.get("TIERMEM_STEPS", number_by_profile(4, 8, 40)))
+MOST = int(os.environ.get("TIERMEM_STEPS", number_by_profile(4, 4, 40)))
 """How many steps of each call are tried; 0 stands for all."""
 
 Call = Callable[[MemoryBank], object]

@@ -16,7 +16,9 @@ def test_no_two_files_of_tests_have_the_same_name() -> None:
     assert {name for name, number in names.items() if number > 1} == set()
 
 
-@pytest.mark.parametrize("name", sorted(slow.FILES | slow.FILES_OF_CASES | slow.AGAIN))
+@pytest.mark.parametrize(
+    "name", sorted(slow.FILES | slow.FILES_OF_CASES | slow.LONG_FILES | slow.AGAIN)
+)
 def test_a_slow_file_is_there(name: str) -> None:
     assert name in FILES
 
