@@ -357,7 +357,7 @@ LONG = {
     "test_spread_kills.py": {"test_any_process_may_be_killed_at_any_instant"},
     "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
     "test_telling_runs_law.py": {
-        "test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed",
+        "test_a_run_of_random_boards_is_the_same_resumed_branched_and_replayed",
     },
     "test_chaos.py": {"test_ten_seconds_of_faults_break_no_law"},
     "test_http_fairness.py": {"test_idle_connections_leave_the_bank_the_files_it_needs"},

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import slow
-from banks import TESTS
+from banks import ROOT, TESTS
 
 FILES = {path.name: path.read_text() for path in TESTS.rglob("test_*.py")}
 
@@ -49,3 +49,12 @@ def test_what_is_long_is_slow_as_well() -> None:
 def test_tests_of_which_some_cases_are_long_are_there() -> None:
     every = "\n".join(FILES.values())
     assert [each for each in slow.CASES if f"\ndef {each}(" not in every] == []
+
+
+def test_what_is_promised_is_not_long() -> None:
+    """``make test-all`` tries each promise, as docs/promises.md says."""
+    promised = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/promises.md").read_text("utf-8")))
+    assert len(promised) > 50
+    assert promised.isdisjoint(set().union(*slow.LONG.values()))
+    of_long_files = "\n".join(FILES[name] for name in slow.LONG_FILES)
+    assert promised.isdisjoint(re.findall(r"def (test_\w+)", of_long_files))
