@@ -34,14 +34,14 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## every behaviour once, on all cores: four minutes on two
+test: $(STAMP)   ## nearly every behaviour, on all cores: four minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
 test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis -m "(slow or again) and not long"
 
 test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/results.md, every benchmark, more examples of all laws
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" \
 		tests/property tests/faults/test_every_step.py tests/interfaces/http/test_http_hostile.py
 

@@ -119,7 +119,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True if name in slow.FILES else None
     is_file_of_tests = name.startswith("test_") and name.endswith(".py")
     if asked == "(slow or again) and not long" and is_file_of_tests:
-        return None if name in slow.named() else True
+        return None if slow.may_be_wanted(collection_path) else True
     return None
 
 

@@ -18,7 +18,7 @@ from agents.simulation.runs.sharded import LOCAL, Engine, is_spread
 from agents.simulation.shards.log import read_log
 from spread_runs import results, run_to_the_end, scenario
 
-KILLS = int(os.environ.get("TIERMEM_SPREAD_KILLS", "4"))
+KILLS = int(os.environ.get("TIERMEM_SPREAD_KILLS", "50"))
 TICKS = 40
 HERE = Path(__file__).parents[1]
 GO_ON = """

@@ -20,7 +20,6 @@ from schemathesis.specs.openapi.checks import (
 
 from agents.interfaces import tokens
 from agents.interfaces.http.openapi import description
-from examples import number_by_profile
 
 CHECKS = [
     not_a_server_error,
@@ -54,7 +53,7 @@ def token(service: Served) -> str:
 
 @schema.parametrize()
 @settings(
-    max_examples=number_by_profile(5, 5, 25), derandomize=True, deadline=None, database=None,
+    max_examples=25, derandomize=True, deadline=None, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 def test_every_answer_is_as_described(case: Case, service: Served, token: str) -> None:
