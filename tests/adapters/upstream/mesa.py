@@ -20,7 +20,11 @@ SPACES_AND_PAGES = ("discrete_space", "visualization", "examples", "test_grid.py
 """Mesa's tests that are about no model, or about its pages."""
 EXPECTED = {"3.4.2": (109, "agent"), "3.5.1": (286, "agentset"), "4.0.0a0": (372, "agentset")}
 """By version: how many of Mesa's own tests pass, and which file has those that copy agents."""
-OUR_OWN = sorted((suites.ROOT / "tests/adapters").glob("test_mesa_*.py"))
+OUR_OWN = [
+    path
+    for path in sorted((suites.ROOT / "tests/adapters").glob("test_mesa_*.py"))
+    if not path.name.startswith("test_mesa_llm")
+]
 
 
 def downloaded(python: Path, work: Path, version: str) -> Path:
