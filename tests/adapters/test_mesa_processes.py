@@ -71,13 +71,16 @@ def test_runs_of_a_batch_have_folders_of_their_own(tmp_path: Path, processes: in
     made = {path.name: path for path in Path(base).iterdir() if not path.name.startswith(".")}
     assert sorted({name.partition("-")[0] for name in made}) == ["n2", "n3"]
     assert len(made) == 4
-    ends, steps = set(), 2 if mesa.__version__ < "3.5" else 1  # Mesa 3.3 and 3.4 make one more
+    # Mesa 3.3 and 3.4 make one step more than they were asked for; 3.4 tells of the one before.
+    steps, told = {"3.3": (2, 2), "3.4": (2, 1)}.get(mesa.__version__[:3], (1, 1))
+    ends = set()
     for path in made.values():
         with MemoryBank.at(path / "bank") as bank:
             assert bank.tick == steps
+        with MemoryBank.at(path / "bank", tick=told) as bank:
             ends.add(bank.state_hash())
     assert ends == {row["state_hash"] for row in rows}
     alone = BatchTown(n=2, first=1)
-    for _ in range(steps):
+    for _ in range(told):
         alone.step()
     assert alone.memories.record["state_hash"] in ends

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents import MemoryBank, MemoryNotFound, Temperature
+from agents import MemoryBank, MemoryNotFound, Retention, Temperature
 from agents.bank.history import rewind
 from agents.engine.status import Status, StoreStatus
+from agents.storage.shelf.rows import SHELF_SCHEMA, ShelfTable
 from banks import OpenBank, undone
 from embedders import Directions
 
@@ -217,3 +218,28 @@ def test_what_is_forgotten_is_in_no_file(open_bank: OpenBank, folder: Path, firs
     bank = open_bank()
     assert bank.state_hash() == state
     assert [each.id for each in bank.agent("alice").all()] == ids[:4] + ids[5:]
+
+
+def test_no_question_is_planned_again_for_another_agent() -> None:
+    database = sqlite3.connect(":memory:")
+    database.executescript(SHELF_SCHEMA)
+    table = ShelfTable(database)
+    for agent in ("alice", "bob", "carol"):
+        for retention in Retention:
+            list(table.of_agent(agent, retention, None, 0))
+            list(table.of_agent(agent, retention, COLD, 0))
+        list(table.due(3, 2, agent))
+        list(table.cold(agent))
+        list(table.texts(agent))
+        list(table.critical(agent, 5))
+        list(table.many(agent, [1, 2], 5))
+        table.get((agent, 1), 5)
+        table.counts(agent)
+        table.sum_of(agent)
+        table.with_metadata(agent, "x")
+    try:
+        planned = database.execute("SELECT sql, reprep FROM sqlite_stmt WHERE run > 0").fetchall()
+    except sqlite3.OperationalError:
+        pytest.skip("this SQLite has no table of its statements")
+    assert len(planned) > 10
+    assert [sql for sql, again in planned if again] == []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from banks import ROOT, TESTS
+from examples import PROFILE
 from tiermem.testing import BrokenLaw, broken_laws
 
 BUGS = [
@@ -68,11 +69,10 @@ def _first_example() -> Iterator[None]:
 
     What the laws do not set comes from the profile.
     """
-    before = settings.get_current_profile_name()
     settings.register_profile("first", settings(), phases=[Phase.explicit, Phase.generate])
     settings.load_profile("first")
     yield
-    settings.load_profile(before)
+    settings.load_profile(PROFILE)
 
 
 def _cases(bugs: list[tuple[str, str, str]]) -> list[object]:

@@ -137,12 +137,12 @@ class ShelfTable:
         self, agent: str, retention: int, temperature: int | None, after: int
     ) -> Iterator[Stored]:
         """An agent's memories of this retention and temperature that came after a commit."""
-        where = "agent = :agent AND until IS NULL AND retention = :retention AND since > :after"
+        # Indexes name a retention. With a parameter here, SQLite would plan every call anew.
+        where = f"agent = :agent AND until IS NULL AND retention = {int(retention)}"
+        where += " AND since > :after"
         if temperature is not None:
             where += " AND temperature = :temperature"
-        for _, stored in self._select(
-            where, agent=agent, retention=retention, temperature=temperature, after=after
-        ):
+        for _, stored in self._select(where, agent=agent, temperature=temperature, after=after):
             yield stored
 
     def active(self) -> Iterator[tuple[str, Stored]]:
