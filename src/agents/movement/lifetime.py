@@ -73,11 +73,9 @@ class Starts:
 
 def expire_of(ledger: Ledger, agents: Iterable[str]) -> None:
     """Delete the expired memories of these agents, as :func:`expire` does."""
-    blocks, tick = ledger.resident.blocks, ledger.resident.tick
-    for agent_id in agents:
-        block = blocks.get(agent_id)
-        if block is not None and (block.next_expiry <= tick or not block.is_common):
-            expire(ledger, agent_id)
+    resident = ledger.resident
+    for agent_id in resident.blocks.may_end(agents, resident.tick):
+        expire(ledger, agent_id)
 
 
 def has_overdue_pin(ledger: Ledger, agents: Iterable[str]) -> bool:

@@ -152,11 +152,11 @@ class _Newest:
             start, stop = self._next, min(self._next + len(texts), len(self.vectors))
             self._next = stop % self._size
             count = stop - start
-            for row, old in enumerate(self._texts[start:stop], start):
-                if old is not None:
-                    self._letters -= len(old)
-                    if self.rows.get(old) == row:
-                        del self.rows[old]
+            old = self._texts[start:stop]
+            self._letters -= sum(map(len, filter(None, old)))
+            for row, text in enumerate(old, start):
+                if text is not None and self.rows.get(text) == row:
+                    del self.rows[text]
             self._texts[start:stop] = texts[:count]
             self.vectors[start:stop] = vectors[:count]
             self.rows.update(zip(texts, range(start, stop), strict=False))

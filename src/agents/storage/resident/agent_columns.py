@@ -56,6 +56,7 @@ class AgentColumns:
         "agent_id",
         "holdings",
         "hot_tokens",
+        "is_common",
         "next_decay",
         "next_expiry",
         "next_sequence",
@@ -88,6 +89,8 @@ class AgentColumns:
         """What the hot memories take in a context, if somebody counted since they changed."""
         self.table = table
         self.start = self.room = 0
+        self.is_common = True
+        """Whether the agent has nothing of what few agents have."""
         self._rarities: Rarities | None = None
         self._pinned: tuple[int, ...] | None = None
         self._hot: tuple[int, ...] | None = None
@@ -132,11 +135,6 @@ class AgentColumns:
     # What few agents have
 
     @property
-    def is_common(self) -> bool:
-        """Whether the agent has nothing of what few agents have."""
-        return self._rarities is None
-
-    @property
     def is_bare(self) -> bool:
         """Whether the agent has nothing beside its memories that the hash over it covers."""
         return self._rarities is None and self.holdings is None
@@ -146,7 +144,8 @@ class AgentColumns:
         """What few agents have; kept from now on."""
         own = self._rarities
         if own is None:
-            own = self._rarities = Rarities()
+            own, self.is_common = Rarities(), False
+            self._rarities = own
         return own
 
     @property

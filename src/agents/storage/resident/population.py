@@ -79,8 +79,9 @@ class Population(Mapping[str, AgentColumns]):
 
     def own(self, agent_id: str) -> AgentColumns:
         """The agent's columns; an agent that was not there comes now."""
-        if agent_id in self._seats:
-            return self[agent_id]
+        there: AgentColumns | None = self.get(agent_id)
+        if there is not None:
+            return there
         (seat,) = self._take_seats([agent_id])
         block = self._objects[seat] = AgentColumns(agent_id, self._seed, self.table, seat)
         return block
@@ -134,6 +135,21 @@ class Population(Mapping[str, AgentColumns]):
     def seats_of(self, agents: Iterable[str]) -> list[int]:
         """The seats of agents that are all there."""
         return list(map(self._seats.__getitem__, agents))
+
+    def may_end(self, agents: Iterable[str], tick: int) -> list[str]:
+        """Those of these agents of whom a memory may have expired by a tick."""
+        seats, objects, found = self._seats, self._objects, []
+        for agent in agents:
+            seat = seats.get(agent)
+            if seat is None:
+                continue
+            own = objects[seat]
+            if own is None:
+                if self._numbers[seat, _EXPIRY] <= tick:
+                    found.append(agent)
+            elif own.next_expiry <= tick or not own.is_common:
+                found.append(agent)
+        return found
 
     def touch(self, agents: Iterable[str]) -> None:
         """These agents change now; those that are not there do not."""
