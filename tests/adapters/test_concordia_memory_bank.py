@@ -273,6 +273,51 @@ def test_what_other_code_deletes_or_adds_is_seen(tmp_path: Path) -> None:
         assert bank.get_all_memories_as_text() == [BOATS, FISH, MARKET]
 
 
+def test_a_text_that_other_code_took_away_is_stored_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as own:
+        alice = own.agent("alice")
+        bank, other = (AssociativeMemoryBank(memories=alice) for _ in range(2))
+        bank.extend([FISH, BOATS])
+        alice.delete(alice.all()[0].id)
+        alice.add(MARKET)  # as many as before
+        bank.add(FISH)
+        assert bank.get_all_memories_as_text() == [BOATS, MARKET, FISH]
+        alice.update(alice.all()[0].id, "The boats are gone.")
+        bank.add(BOATS)
+        assert bank.retrieve_recent() == [BOATS]
+        state = bank_with(MARKET).get_state()
+        other.set_state(state)
+        bank.add(FISH)
+        assert bank.get_all_memories_as_text() == [MARKET, FISH]
+
+
+def test_a_text_of_a_transaction_that_was_undone_is_stored_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as own:
+        bank = AssociativeMemoryBank(memories=own.agent("alice"))
+        with pytest.raises(KeyError), own.transaction():
+            bank.add(FISH)
+            raise KeyError
+        bank.add(FISH)
+        assert bank.get_all_memories_as_text() == [FISH]
+
+
+@pytest.mark.parametrize("text", [None, 7, b"fish"])
+def test_what_is_no_text_is_not_stored(text: Any) -> None:
+    bank = bank_with(FISH)
+    with pytest.raises(InvalidInput, match="a memory is a text"):
+        bank.extend([BOATS, text])
+    assert bank.get_all_memories_as_text() == [FISH]
+
+
+def test_a_state_with_more_tiers_than_memories_changes_nothing() -> None:
+    bank = bank_with(FISH)
+    state = bank.get_state()
+    state["tiers"] = [*state["tiers"], "normal"]
+    with pytest.raises(InvalidInput, match="1 texts and 2 tiers"):
+        bank.set_state(state)
+    assert bank.get_state()["tiers"] == ["normal"]
+
+
 # The embedder of these tests reads numbers after a <.
 @given(st.lists(st.text(st.characters(exclude_characters="\0<", exclude_categories=["Cs"]))))
 def test_any_texts_come_back_once_and_survive_a_restore(texts: list[str]) -> None:

@@ -94,9 +94,9 @@ class AssociativeMemoryBank:
     __slots__ = (
         "_agent",
         "_allow_duplicates",
-        "_count",
         "_known",
         "_memory_bank_lock",
+        "_seen",
         "_sentences",
         "_tiers",
     )
@@ -115,8 +115,8 @@ class AssociativeMemoryBank:
         self._tiers = {tag: parse_tier(tier) for tag, tier in tiers.items()}
         self._agent = memories
         self._known: set[str] = set()
-        """The texts of the memories, when there were ``_count`` of them."""
-        self._count = 0
+        """The texts of the memories, when :func:`_glance` gave ``_seen``."""
+        self._seen = (0, 1)
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
@@ -138,13 +138,13 @@ class AssociativeMemoryBank:
         """Store texts as :meth:`add` does, in one commit."""
         with self._memory_bank_lock:
             agent = self._opened("add")
-            known = self._texts_of(agent)
-            new = [text.replace("\n", " ") for text in texts]
-            if not self._allow_duplicates:
-                new = [text for text in dict.fromkeys(new) if text not in known]
-            agent.add_many([self._item(agent, text, self._tier(text)) for text in new])
-            self._known.update(new)
-            self._count += len(new)
+            new = list(map(_one_line, texts))
+            with agent.parts.changing():
+                if not self._allow_duplicates:
+                    new = self._unknown(agent, list(dict.fromkeys(new)))
+                    self._known.update(new)
+                agent.add_many([self._item(agent, text, self._tier(text)) for text in new])
+                self._seen = _glance(agent)
 
     def set_embedder(self, embedder: Callable[[str], ArrayLike]) -> None:
         """Embed with another function from now on; a bank of yours keeps its own embedder."""
@@ -209,7 +209,6 @@ class AssociativeMemoryBank:
             agent = self._opened("set_state", dims=len(rows[0].vector) if rows else 1)
             with agent.parts.changing():
                 self._restore(agent, rows)
-            self._count = -1  # the texts are read again
 
     def _restore(self, agent: AgentMemory, rows: list[_Row]) -> None:
         have = agent.all()
@@ -269,12 +268,14 @@ class AssociativeMemoryBank:
             for memory, vector in zip(memories, units, strict=True)
         ]
 
-    def _texts_of(self, agent: AgentMemory) -> set[str]:
-        """The texts of the memories; read again if other code stored or deleted some."""
-        count = agent.count()
-        if count != self._count:
-            self._known, self._count = set(map(_text, agent.all())), count
-        return self._known
+    def _unknown(self, agent: AgentMemory, texts: list[str]) -> list[str]:
+        """Those of these texts that are not stored.
+
+        Other code may have changed the memories, so a text is left out after another look only.
+        """
+        if _glance(agent) != self._seen or not self._known.isdisjoint(texts):
+            self._known = set(map(_text, agent.all()))
+        return [text for text in texts if text not in self._known]
 
     def _tier(self, text: str) -> Tier:
         return next((tier for tag, tier in self._tiers.items() if tag in text), Tier.NORMAL)
@@ -284,6 +285,17 @@ class AssociativeMemoryBank:
         if content == text:
             return text, tier
         return content, tier, None, {"value": {_WHOLE: text}}
+
+
+def _glance(agent: AgentMemory) -> tuple[int, int]:
+    """Two numbers, of which one changes with each memory that comes."""
+    return agent.count(), agent.parts.ledger.resident.block(agent.agent_id).next_sequence
+
+
+def _one_line(text: object) -> str:
+    if not isinstance(text, str):
+        raise InvalidInput(f"a memory is a text, not {text!r:.80}")
+    return text.replace("\n", " ")
 
 
 def _content(agent: AgentMemory, text: str) -> str:
@@ -331,5 +343,7 @@ def _rows_of(state: Mapping[str, Any], tier_of: Callable[[str], Tier]) -> list[_
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"that is no state of a memory bank: {error!r:.80}") from error
     own = state.get("tiers")  # the original has no tiers
-    tiers = [tier_of(text) for text, _ in rows] if own is None else map(parse_tier, own)
+    tiers = [tier_of(text) for text, _ in rows] if own is None else list(map(parse_tier, own))
+    if len(tiers) != len(rows):
+        raise InvalidInput(f"that state has {len(rows)} texts and {len(tiers)} tiers")
     return [_Row(text, vector, tier) for (text, vector), tier in zip(rows, tiers, strict=True)]
