@@ -1,4 +1,4 @@
-"""Embedders, stores, worlds, policies and memories, each with one bug, and the laws for them."""
+"""Embedders, stores, worlds and policies, each with one bug, and the laws for them."""
 
 import json
 import random
@@ -6,14 +6,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from agents import MemoryBank
 from agents.simulation import Action
 from embedders import Noise
-from tiermem.testing import AgentMemoryLaws, EmbedderLaws, PolicyLaws, StoreLaws, WorldLaws
+from tiermem.testing import EmbedderLaws, PolicyLaws, StoreLaws, WorldLaws
 from tiermem.testing.small_world import SmallPolicy, SmallWorld
 
 # Embedders
@@ -49,6 +48,21 @@ class SharesItsVectors(Noise):
         return self.kept.setdefault(tuple(texts), super().embed(texts))
 
 
+class ReusesItsArray(Noise):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = np.empty((1000, self.dims))
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        self.rows[: len(texts)] = super().embed(texts)
+        return self.rows[: len(texts)]
+
+
+class OneVectorForAll(Noise):
+    def embed(self, texts: Sequence[str], /) -> Any:
+        return np.ones((len(texts), self.dims))
+
+
 class WrongShape(Noise):
     def embed(self, texts: Sequence[str], /) -> Any:
         return super().embed(list(dict.fromkeys(texts)))
@@ -82,6 +96,14 @@ class ClockedLaws(_Embedder):
 
 class SharesItsVectorsLaws(_Embedder):
     bug = SharesItsVectors
+
+
+class ReusesItsArrayLaws(_Embedder):
+    bug = ReusesItsArray
+
+
+class OneVectorForAllLaws(_Embedder):
+    bug = OneVectorForAll
 
 
 class WrongShapeLaws(_Embedder):
@@ -322,131 +344,3 @@ class ChangesFacts(SmallPolicy):
 
 class ChangesFactsLaws(_Policy):
     bug = ChangesFacts
-
-
-# Memories of agents
-
-
-class _Bank(AgentMemoryLaws):
-    examples = 5
-
-    def make(self, folder: Path) -> Any:
-        return MemoryBank.open(folder, storage={"sync": "manual"})
-
-    def restore(self, file: Path, folder: Path) -> Any:
-        return MemoryBank.restore(file, folder, storage={"sync": "manual"})
-
-
-class DropsRepeatedWordsLaws(_Bank):
-    def add(self, made: Any, agent: str, text: str) -> None:
-        if text != text[:1]:  # a text of one character is lost
-            super().add(made, agent, text)
-
-
-class FoldsNamesLaws(_Bank):
-    def add(self, made: Any, agent: str, text: str) -> None:
-        super().add(made, agent.lower(), text)
-
-    def texts(self, made: Any, agent: str) -> list[str]:
-        return super().texts(made, agent.lower())
-
-
-class ShuffledSearchLaws(_Bank):
-    def search(self, made: Any, agent: str, query: str, limit: int) -> list[str]:
-        found = super().search(made, agent, query, limit)
-        return sorted(found, key=hash)
-
-
-class GivesItsOwnListLaws(_Bank):
-    kept: Any = None
-
-    def texts(self, made: Any, agent: str) -> list[str]:
-        if GivesItsOwnListLaws.kept is None:
-            GivesItsOwnListLaws.kept = super().texts(made, agent)
-        return list.__iadd__(GivesItsOwnListLaws.kept, [])
-
-
-class DeletesForNowLaws(_Bank):
-    hidden: ClassVar[dict[int, str]] = {}
-
-    def delete(self, made: Any, agent: str, text: str) -> None:
-        self.hidden[id(made)] = text
-
-    def texts(self, made: Any, agent: str) -> list[str]:
-        return [text for text in super().texts(made, agent) if text != self.hidden.get(id(made))]
-
-    def close(self, made: Any) -> None:
-        self.hidden.clear()
-        super().close(made)
-
-
-class CheckpointForgetsLaws(_Bank):
-    def save(self, made: Any, file: Path) -> None:
-        memory = made.agent("alice").all()[-1]
-        made.agent("alice").delete(memory.id)
-        super().save(made, file)
-        made.agent("alice").restore(memory.id)
-
-
-class SharedCopiesLaws(_Bank):
-    banks: ClassVar[dict[Path, Any]] = {}
-
-    def restore(self, file: Path, folder: Path) -> Any:
-        if file not in self.banks:
-            self.banks[file] = super().restore(file, folder)
-        return self.banks[file]
-
-
-class AcknowledgesTooEarlyLaws(_Bank):
-    """Writes a text when the next one comes."""
-
-    waiting: Any = None
-
-    def add(self, made: Any, agent: str, text: str) -> None:
-        last, AcknowledgesTooEarlyLaws.waiting = AcknowledgesTooEarlyLaws.waiting, text
-        if last is not None:
-            super().add(made, agent, last)
-
-
-class TellsTooMuchLaws(_Bank):
-    """Tells a memory, and the one before it."""
-
-    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
-        own = self.texts(made, teller)
-        for each in own[max(0, own.index(text) - 1) : own.index(text) + 1]:
-            super().tell(made, teller, listener, each)
-
-
-class ReadsBackLaws(_Bank):
-    """Who tells somebody something hears something in return."""
-
-    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
-        super().tell(made, teller, listener, text)
-        super().tell(made, listener, teller, self.texts(made, listener)[0])
-
-
-class MovesWhatIsToldLaws(_Bank):
-    """A memory that is told is gone from its teller."""
-
-    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
-        super().tell(made, teller, listener, text)
-        self.delete(made, teller, text)
-
-
-class NeverTellsLaws(_Bank):
-    def tell(self, made: Any, teller: str, listener: str, text: str) -> None: ...
-
-
-class ForgetsWhoToldLaws(_Bank):
-    """What somebody was told is as if it were its own."""
-
-    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
-        if text not in self.texts(made, listener):
-            self.add(made, listener, text)
-
-
-class SaysThatItWasTheFirstLaws(_Bank):
-    """Names the teller, and not who told the teller."""
-
-    def tellers(self, made: Any, agent: str, text: str) -> list[str]:
-        return super().tellers(made, agent, text)[:2]

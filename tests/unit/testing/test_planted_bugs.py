@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import planted_bugs
+import planted_memory_bugs
 import pytest
 from hypothesis import Phase, settings
 
@@ -18,6 +19,8 @@ BUGS = [
     ("SumsByBatchLaws", "a vector does not depend on its batch", "has another vector"),
     ("ClockedLaws", "no line reads a clock or draws unseeded numbers", "time.monotonic()"),
     ("SharesItsVectorsLaws", "what it gives belongs to the caller", "changes the next"),
+    ("ReusesItsArrayLaws", "what it gives belongs to the caller", "changes what it gave before"),
+    ("OneVectorForAllLaws", "a bank finds a text by itself", "all texts have the same vector"),
     ("WrongShapeLaws", "a batch has a finite row of dims numbers for each text", "the shape is"),
     ("OtherNameLaws", "a new embedder has the same name and dims", "it is called"),
     ("NotNormalisedLaws", "a normalised vector has length one", "has the length"),
@@ -45,6 +48,8 @@ BUGS = [
     ("FoldsNamesLaws", "agents are isolated", "sees"),
     ("ShuffledSearchLaws", "a search has one order", "in another process"),
     ("GivesItsOwnListLaws", "what it gives belongs to the caller", "alice has []"),
+    ("DeletesOfAllLaws", "what was deleted is gone", "bob has ["),
+    ("DropsWhatIsThereLaws", "a text that comes twice is there twice", "alice has ["),
     ("DeletesForNowLaws", "what was deleted is gone", "it is there again"),
     ("CheckpointForgetsLaws", "a copy has everything and shares nothing", "the copy has"),
     ("SharedCopiesLaws", "a copy has everything and shares nothing", "copies share memories"),
@@ -81,7 +86,7 @@ def _cases(bugs: list[tuple[str, str, str]]) -> list[object]:
 
 def broken(laws: str, law: str) -> BrokenLaw:
     """The law, tried on the bug, which breaks it."""
-    made = getattr(planted_bugs, laws)()
+    made = {**vars(planted_bugs), **vars(planted_memory_bugs)}[laws]()
     with pytest.raises(BrokenLaw) as caught:
         getattr(made, f"test_{law.replace(' ', '_')}")()
     return caught.value
