@@ -156,8 +156,8 @@ class StoreSync:
                 for key in changes:
                     self._resident.memory(*key)
         cursor = self._cursor
-        if cursor.vacuum:
-            return  # nothing of it is used again
+        if self._is_stale:
+            return  # nothing of it is used again, and its vectors may be another embedder's
         if not (cursor.commit or cursor.writing) and self._store.files() is None:
             return  # nothing was ever written, and nothing is there
         interrupted = cursor.writing > cursor.commit
@@ -278,10 +278,11 @@ class StoreSync:
         """Replace the store by a new one with every memory of the journal; a report in lines."""
         self._check_wanted()
         problem, is_foreign = self._diagnose()
+        is_wanted = is_foreign or (problem is not None and not self._cursor.stale)
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
         aside = self._store.set_aside("of-another-bank" if is_foreign else "set-aside")
         report.append(self._fill(progress))
-        if aside is not None and problem is None:
+        if aside is not None and not is_wanted:
             shutil.rmtree(aside)  # the new store has all that it had
         elif aside is not None:
             report.append(f"the old store is now in {aside}; delete it if you don't need it")

@@ -170,6 +170,17 @@ def test_a_store_that_is_behind_is_a_warning(tiermem: Command, folder: Path) -> 
     assert "1 commits behind" in only(done, "mem0", "warning")["said"]
 
 
+def test_a_store_with_vectors_of_the_former_embedder_is_a_warning(
+    tiermem: Command, folder: Path
+) -> None:
+    assert tiermem("reembed", folder, "--embedder", "none").code == 0
+    done = tiermem("doctor", folder, "--json")
+    assert done.code == 0
+    found = only(done, "mem0", "warning")
+    assert "of another time" in found["said"]
+    assert "tiermem sync" in found["todo"]
+
+
 def test_tokens_that_others_may_read_are_a_problem(tiermem: Command, folder: Path) -> None:
     path = folder / "tokens.json"
     path.write_text('{"version": 1, "tokens": []}')

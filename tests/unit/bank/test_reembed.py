@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,18 @@ def test_mem0s_store_is_made_anew(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", embedder=Noise()) as bank:
         bank.sync()
         assert_store_is_exact(bank)
+
+
+def test_a_store_with_vectors_of_the_former_embedder_stops_no_bank(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        ids = [bank.agent("ann").add(f"tea {number}").id for number in range(3)]
+    MemoryBank.reembed(tmp_path / "bank", Noise())
+    shutil.copytree(tmp_path / "bank", tmp_path / "copy", copy_function=shutil.copyfile)
+    with MemoryBank.open(tmp_path / "copy", embedder=Noise()) as bank:
+        bank.agent("ann").forget(ids[0])
+        bank.sync()
+        assert_store_is_exact(bank)
+    assert [path.name for path in (tmp_path / "copy").glob("chroma*")] == ["chroma"]
 
 
 def test_a_model_with_encode_is_an_embedder(tmp_path: Path) -> None:

@@ -258,6 +258,10 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             yield wrong
             if wrong.said.startswith("you may not read"):
                 return
+    late = f"only readers by mem0 need it: tiermem sync {quote(str(folder))}"
+    if kept["stale"]:  # the next sync makes it anew, whatever it is
+        yield Finding("warning", "mem0", "mem0's store is of another time", late)
+        return
     with TemporaryFolder("doctor") as scratch:
         if store.path is not None:  # Chroma writes to the files that it opens
             copy = Path(scratch) / "store"
@@ -270,7 +274,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
                 damage = store.probe(0 if behind else kept["rows"])
             if damage is None:
                 store.open(written=kept["commit"] > 0)
-                if store.path is not None and not kept["stale"]:
+                if store.path is not None:
                     damage = _differing(bank, store.rows(), is_in_step=not behind)
         except StoreError as error:
             damage = error.why
@@ -278,10 +282,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             store.close()
     if damage is not None:
         yield Finding("problem", "mem0", f"mem0's store is damaged: {damage}", repair)
-    elif kept["stale"] or behind:
-        todo = f"only readers by mem0 need it: tiermem sync {quote(str(folder))}"
-        late = "of another time" if kept["stale"] else f"{behind:,} commits behind"
-        yield Finding("warning", "mem0", f"mem0's store is {late}", todo)
+    elif behind:
+        yield Finding("warning", "mem0", f"mem0's store is {behind:,} commits behind", late)
     else:
         yield Finding("ok", "mem0", f"{settings.provider}, {kept['rows']:,} memories, in step")
 
