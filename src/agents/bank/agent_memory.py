@@ -109,10 +109,6 @@ class AgentMemory:
         ``evidence`` has the ids of the agent's memories that an insight is drawn from, up to 32.
         :meth:`flags` says which of them no longer hold.
         """
-        if evidence is not None:
-            evidence = list(evidence)
-            for each in evidence:
-                self._found(each)
         options = {
             "kind": kind,
             "tags": tags,

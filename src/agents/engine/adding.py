@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from ..errors import InvalidInput
+from ..memory.insights import EVIDENCE, evidence_of
 from ..memory.json_value import value_text
 from ..memory.metadata import check_metadata
 from ..memory.records import KEY, NO_METADATA, VALUE, Memory
@@ -19,6 +20,7 @@ from ..storage.state.versions import live_version
 from ..storage.vectors import Quantised
 from .agent_moves import set_tier
 from .open_bank import OpenBank
+from .reading import find
 
 __all__ = ["add_many", "add_new", "check_is_live", "retire", "update"]
 
@@ -28,7 +30,18 @@ def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Me
     with bank.using():
         most = bank.settings.memory.max_content_bytes
         shared = bank.ledger.resident.table.shared_metadata
-        return add_new(bank, check_all_new(items, most, shared))
+        new = check_all_new(items, most, shared)
+        if new.metadata.count(None) < len(new.metadata):
+            _check_evidence(bank, new)
+        return add_new(bank, new)
+
+
+def _check_evidence(bank: OpenBank, new: NewBatch) -> None:
+    """Raise :class:`MemoryNotFound` if the evidence of a new memory is not the agent's."""
+    for agent_id, metadata in zip(new.agents, new.metadata, strict=True):
+        if metadata is not None and EVIDENCE in metadata:
+            for memory_id in evidence_of(metadata):
+                find(bank, agent_id, memory_id, deleted=True)
 
 
 def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:

@@ -330,7 +330,7 @@ def chain(bank: OpenBank, memory: Memory) -> Chain:
 def _backwards(bank: OpenBank, memory: Memory) -> Iterator[Memory]:
     state, seen = bank.ledger.resident, set[str]()
     current: Memory | None = memory
-    while current is not None and current.id not in seen:  # an imported source may be made up
+    while current is not None and current.id not in seen:  # a source may be made up
         yield current
         seen.add(current.id)
         source = current.source

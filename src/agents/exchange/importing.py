@@ -10,11 +10,13 @@ from ..engine import adding, groups
 from ..errors import InvalidInput, TierFull
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, NewMemory
+from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import NoEmbedder
 from .memory_rows import New, Row, check_row
+from .new_ids import NewIds
 
 __all__ = ["Imported", "Refused", "check_rows", "store_rows"]
 
@@ -66,15 +68,17 @@ def store_rows(
     with bank.transaction():
         capped = [m for name in bank.agents() for t in _CAPPED for m in bank.agent(name).all(t)]
         news = _memories(bank, _checked(bank, rows, agent_id, sieve))
+        ids = NewIds(bank.parts.ledger.resident)
         while chunk := list(islice(news, _CHUNK)):
-            for new, memory in _stored(bank, chunk, sieve):
+            for new, memory in _stored(bank, chunk, sieve, ids):
                 agents[memory.agent_id] += 1
+                tier = memory.tier if new.memory[4].keeps_tier else new.memory[2]
                 if new.is_archived:
                     archived += 1
                     _archive(bank, memory, new.memory[2])
-                elif new.memory[2] in _CAPPED:
-                    capped.append(memory._replace(tier=new.memory[2]))
-        moved = sum(bank.agent(m.agent_id).get(m.id).tier is not m.tier for m in capped)
+                elif tier in _CAPPED:
+                    capped.append(memory._replace(tier=tier))
+        moved = sum(_is_moved(bank, each) for each in capped)
     return Imported(agents, archived, moved, sieve.blank, sieve.bad, sieve.first)
 
 
@@ -143,20 +147,41 @@ def _memories(bank: MemoryBank, news: Iterable[New]) -> Iterator[New]:
             groups.join(bank.parts, groups.group_of(new.memory[0]), new.members)
 
 
-def _stored(bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve) -> Iterable[tuple[New, Memory]]:
+def _is_moved(bank: MemoryBank, memory: Memory) -> bool:
+    """Whether a memory is in another tier than it was, or was meant for."""
+    now = bank.agent(memory.agent_id).find(memory.sequence)
+    if now is None or now.retention is not Retention.ACTIVE:
+        return False
+    return now.tier is not memory.tier
+
+
+def _stored(
+    bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve, ids: NewIds
+) -> Iterable[tuple[New, Memory]]:
     try:
         with bank.transaction():
-            return zip(chunk, list(_added(bank, chunk)), strict=True)
+            return zip(chunk, list(_added(bank, chunk, ids)), strict=True)
     except (InvalidInput, TierFull):
-        return _stored_singly(bank, chunk, sieve)  # to find the row that is wrong
+        for new in chunk:
+            ids.forget(new)
+        return _stored_singly(bank, chunk, sieve, ids)  # to find the row that is wrong
 
 
-def _added(bank: MemoryBank, chunk: Iterable[New]) -> Iterator[Memory]:
-    """Add rows in order.
+def _added(bank: MemoryBank, chunk: Iterable[New], ids: NewIds) -> Iterator[Memory]:
+    """Add rows in order; one that names others comes when their new ids are known.
 
     One that is archived, or is on a board, supersedes nothing, and is no repetition.
     """
-    for is_apart, run in groupby(chunk, _is_apart):
+    for names, run in groupby(chunk, lambda new: new.names_memories):
+        for part in ([new] for new in run) if names else (list(run),):
+            ready = map(ids.renamed, part) if names else part
+            for new, memory in zip(part, _added_apart(bank, ready), strict=True):
+                ids.know(new, memory.id)
+                yield memory
+
+
+def _added_apart(bank: MemoryBank, rows: Iterable[New]) -> Iterator[Memory]:
+    for is_apart, run in groupby(rows, _is_apart):
         if is_apart:
             yield from bank.parts.add_new(NewBatch.of(map(_startable, run)))
         else:
@@ -168,11 +193,11 @@ def _is_apart(new: New) -> bool:
 
 
 def _stored_singly(
-    bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve
+    bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve, ids: NewIds
 ) -> Iterator[tuple[New, Memory]]:
     for new in chunk:
         try:
-            (memory,) = _added(bank, [new])
+            (memory,) = _added(bank, [new], ids)
         except (InvalidInput, TierFull) as error:
             sieve.refuse(new.place, error)
         else:

@@ -1,19 +1,22 @@
 """A memory as one row: the fields of :func:`memory_json`, and the id of its agent.
 
 A row of an import needs ``content``; the other fields may be missing or null. The bank gives new
-ids and ticks: ``id``, ``access_count`` and ``last_access_tick`` are ignored, and a lifetime, from
-``created_tick`` to ``expires_tick``, begins anew.
+ids and ticks: ``access_count`` and ``last_access_tick`` are ignored, a lifetime, from
+``created_tick`` to ``expires_tick``, begins anew, and ``id`` says which memory other rows name.
 """
 
 import difflib
+import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..bank.memory_bank import MemoryBank
 from ..engine import groups
 from ..errors import InvalidInput, InvalidMetadata
+from ..memory.insights import EVIDENCE
 from ..memory.metadata import KeptMetadata
-from ..memory.records import Memory
+from ..memory.records import KEY, Memory, sequence_of
 from ..memory.requests import NewMemory, check_agent_id, check_new, check_whole
 from ..memory.retention import Retention
 from ..memory.sources import SOURCE, source_of, source_text
@@ -36,8 +39,9 @@ __all__ = [
 FIELDS = ("agent_id", *KEPT["properties"])
 MEMBERS = "members"
 """The kind of a row that says who is a member of a group."""
+_NAMING = frozenset({KEY, EVIDENCE, SOURCE})
 READ_OVER = frozenset({"id", "access_count", "last_access_tick"})
-"""Fields that an import ignores, because a new memory gets its own."""
+"""Fields that an import checks no further, because a new memory gets its own."""
 
 
 class Row(NamedTuple):
@@ -59,22 +63,62 @@ class New(NamedTuple):
     is_archived: bool
     members: Sequence[str] | None = None
     """The members of a group; then the row is no memory."""
+    former_id: str | None = None
+    """The memory's id where it came from."""
+
+    @property
+    def names_memories(self) -> bool:
+        """Whether its metadata may have ids of other memories."""
+        metadata = self.memory[3]
+        return metadata is not None and not _NAMING.isdisjoint(metadata)
 
 
 def exported(
     bank: MemoryBank, agents: Iterable[str], *, archived: bool
 ) -> Iterator[dict[str, Any]]:
-    """The agents' memories as rows, oldest first; chunks of notes are left out."""
-    for name in agents:
-        agent = bank.agent(name)
-        memories = agent.all()
-        if archived:
-            memories = sorted(
-                memories + agent.hidden(Retention.ARCHIVED), key=lambda memory: memory.sequence
-            )
-        for memory in memories:
-            if not is_chunk(bank, memory):
-                yield {"agent_id": name, **memory_json(memory)}
+    """The agents' memories as rows, oldest first; chunks of notes are left out.
+
+    A memory that an agent was told comes after the memory of its teller.
+    """
+    left: dict[str, deque[Memory]] = {name: deque() for name in agents}
+    begun: set[str] = set()
+    for name in left:
+        under_way = {name: sys.maxsize}  # the last memory that is wanted, by agent
+        while under_way:
+            current, last = next(reversed(under_way.items()))
+            own = left[current]
+            if current not in begun:
+                begun.add(current)
+                own.extend(_memories_of(bank, current, archived))
+            if not own or own[0].sequence > last:
+                del under_way[current]
+                continue
+            before = _told_from(bank, own[0])
+            if before is not None and before[0] in left and before[0] not in under_way:
+                waiting = left[before[0]]
+                if before[0] not in begun or (waiting and waiting[0].sequence <= before[1]):
+                    under_way[before[0]] = before[1]
+                    continue
+            yield {"agent_id": current, **memory_json(own.popleft())}
+
+
+def _memories_of(bank: MemoryBank, name: str, archived: bool) -> list[Memory]:
+    agent = bank.agent(name)
+    memories = agent.all()
+    if archived:
+        memories += agent.hidden(Retention.ARCHIVED)
+    memories = [memory for memory in memories if not is_chunk(bank, memory)]
+    return sorted(memories, key=lambda memory: memory.sequence)
+
+
+def _told_from(bank: MemoryBank, memory: Memory) -> tuple[str, int] | None:
+    """The agent that told a memory, and the sequence number of its memory."""
+    source = memory.source
+    if source is None:
+        return None
+    block = bank.parts.ledger.resident.block(source.teller)
+    number = sequence_of(block.prefix, source.memory_id)
+    return None if number is None else (source.teller, number)
 
 
 def exported_boards(bank: MemoryBank) -> Iterator[dict[str, Any]]:
@@ -118,7 +162,7 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
     options: dict[str, Any] = {"ttl": _lifetime(given)}
     options |= {name: given.get(name) for name in ("kind", "tags", "temperature")}
     metadata, source = _apart(given.get("metadata"))
-    item = (owner, given["content"], given.get("tier", "normal"), metadata, options)
+    item = (owner, given["content"], given.get("tier"), metadata, options)
     memory = check_new(item, most_bytes)
     if source is not None:
         own = {**(memory[3] or {}), SOURCE: source}
@@ -126,7 +170,10 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
     is_archived = _is_archived(given)
     if memory[2] is Tier.PINNED:
         _check_pinned(memory[4].temperature, is_archived)
-    return New(row.place, memory, is_archived)
+    former = given.get("id")
+    return New(
+        row.place, memory, is_archived, former_id=former if isinstance(former, str) else None
+    )
 
 
 def _of_group(place: str, name: str, given: Mapping[str, Any], most_bytes: int) -> New:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from agents import AgentMemory, MemoryBank, Retention
+from agents import AgentMemory, MemoryBank, MemoryNotFound, Retention
 from agents.engine import telling
 from agents.engine.telling import copied, correcting, deliver
 from agents.memory.sources import HEARD, Heard, Telling
@@ -366,3 +366,15 @@ def test_hot_limits_hold_for_what_is_told(open_bank: OpenBank, most: int, hot: i
     found = {each.id for each in bob.all(temperature="hot")}
     assert len(found) == hot
     assert found <= set(told)
+
+
+def test_evidence_is_a_memory_of_the_agent_in_a_batch_too(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    own, others = alice.add("it rained"), bank.agent("bob").add("it snowed")
+    for wrong in ("no-such-id", others.id):
+        options = {"kind": "insight", "evidence": [own.id, wrong]}
+        with pytest.raises(MemoryNotFound):
+            alice.add_many([("the roads are wet", None, None, options)])
+        with pytest.raises(MemoryNotFound):
+            alice.add("the roads are wet", evidence=iter([own.id, wrong]))
+    assert alice.all() == [own]

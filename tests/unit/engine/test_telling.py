@@ -20,10 +20,13 @@ from agents import (
     Retention,
     Source,
     Temperature,
+    Tier,
     TierFull,
 )
 from agents.exchange.importing import store_rows
 from agents.exchange.memory_rows import Row, exported
+from agents.memory.metadata import KeptMetadata
+from agents.memory.requests import PLAIN_OPTIONS, NewBatch
 from agents.memory.sources import SOURCE, Heard
 from banks import OpenBank, everything, undone
 from embedders import Directions
@@ -325,28 +328,24 @@ def test_an_export_and_an_import_keep_the_source(make_bank: OpenBank) -> None:
     alice.tell("bob", own.id)
     rows = [Row("row", row) for row in exported(bank, ["alice", "bob"], archived=True)]
     store_rows(other, rows)
-    (copy,) = other.agent("bob").all()
-    assert copy.source == Source("alice", 0, own.id, "alice", own.id, 1)
-    chain = other.chain(copy)
-    assert chain.missing == own.id  # the other bank gave the memory another id
+    (copy,), (new,) = other.agent("bob").all(), other.agent("alice").all()
+    assert copy.source == Source("alice", 0, new.id, "alice", new.id, 1)
+    assert new.id != own.id
+    assert other.chain(copy).memories == (copy, new)
+    assert other.chain(copy).is_whole
     bad = {"agent_id": "bob", "content": "x", "metadata": {SOURCE: "[1]"}}
     with pytest.raises(InvalidMetadata, match="not a memory's source"):
         store_rows(other, [Row("row", bad)])
 
 
-def test_an_imported_circle_is_followed_once(make_bank: OpenBank) -> None:
+def test_what_came_in_a_circle_is_followed_once(make_bank: OpenBank) -> None:
     bank = make_bank()
     first, second = bank.agent("alice").add("a"), bank.agent("bob").add("b")
     other = make_bank()
-    rows = [
-        {
-            "agent_id": agent,
-            "content": "a",
-            "metadata": {SOURCE: json.dumps([of, 0, of_id, of, of_id, 1])},
-        }
-        for agent, of, of_id in (("alice", "bob", second.id), ("bob", "alice", first.id))
-    ]
-    store_rows(other, [Row("row", row) for row in rows])
+    for agent, of, of_id in (("alice", "bob", second.id), ("bob", "alice", first.id)):
+        metadata = KeptMetadata({SOURCE: json.dumps([of, 0, of_id, of, of_id, 1])})
+        made_up = (agent, "a", Tier.NORMAL, metadata, PLAIN_OPTIONS)
+        other.parts.add_new(NewBatch.of([made_up]))
     chain = other.chain(other.agent("alice").all()[0])
     assert len(chain.memories) == 2
     assert not chain.is_whole

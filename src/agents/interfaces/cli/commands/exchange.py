@@ -137,9 +137,10 @@ def import_(
     """Store the memories of a file, or of a mem0 store, in a bank: all of them, or none.
 
     A row needs `content`; it can have agent_id, tier, temperature, retention, kind, tags and
-    metadata. Memories get new ids and ticks: id, access_count and last_access_tick of a row are
-    ignored, and a lifetime from created_tick to expires_tick begins anew. An archived memory that
-    was hot becomes warm. The command names the line of a wrong row; --skip-bad leaves the row out.
+    metadata. Memories get new ids and ticks: access_count and last_access_tick of a row are
+    ignored, and a lifetime from created_tick to expires_tick begins anew. Versions, evidence and
+    sources that name the id of an earlier row name its new memory. An archived memory that was
+    hot becomes warm. The command names the line of a wrong row; --skip-bad leaves the row out.
 
     `tiermem sync` writes the memories to the bank's own mem0 store.
 

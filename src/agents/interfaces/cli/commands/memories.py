@@ -408,8 +408,9 @@ def _tell(
         for former in memory.history(changed.key)[-2:-1]:
             say(f"  in place of: {former.content}")
     for each in before:
-        now = memory.get(each.id)
-        is_here = now.retention is Retention.ACTIVE and now.id != changed.id
-        if is_here and now.tier is not each.tier:
+        now = memory.find(each.sequence)
+        if now is None or now.retention is not Retention.ACTIVE or now.id == changed.id:
+            continue
+        if now.tier is not each.tier:
             full = TIER_NAMES[each.tier]
             say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")
