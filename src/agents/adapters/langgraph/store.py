@@ -20,7 +20,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput
 from ...memory.records import Memory, shown
 from .embedder import LangChainEmbedder
-from .finding import namespaces, search
+from .finding import Found, count_uses, namespaces, search
 from .items import TTL, Items, Times
 from .matching import check_filter
 from .writing import TierOf, Writing
@@ -87,27 +87,33 @@ class TierMemStore(BaseStore):
             if self.bank.settings.clock.mode == "wall":
                 self._writing.embed([op for op in puts if op.ttl is not None])
                 self.bank.follow_clock()
-            results, read = self._read(asked)
+            found = search(self._items, [op for op in asked if isinstance(op, SearchOp)])
+            results, read = self._read(asked, found)
             if puts or any(TTL in memory.metadata for memory in read):
-                with self.bank.transaction():
+                with self.bank.transaction():  # a batch that is refused uses nothing
+                    count_uses(self._items, found)
                     self._writing.keep_alive(read)
                     self._writing.put(puts, Times(self.bank))
+            else:
+                count_uses(self._items, found)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """:meth:`batch` in a thread, so that the event loop goes on."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _read(self, ops: Sequence[Op]) -> tuple[list[Result], list[Memory]]:
+    def _read(
+        self, ops: Sequence[Op], found: Iterable[list[Found]]
+    ) -> tuple[list[Result], list[Memory]]:
         """The result of each operation, and the memories of items whose lifetimes begin anew."""
         items, times = self._items, Times(self.bank)
-        found = iter(search(items, [op for op in ops if isinstance(op, SearchOp)]))
+        pages = iter(found)
         results: list[Result] = []
         read: list[Memory] = []
         for op in ops:
             result: Result = None
             if isinstance(op, SearchOp):
-                page = next(found)
+                page = next(pages)
                 result = [items.found(*each, times) for each in page]
                 read += [each.memory for each in page if op.refresh_ttl]
             elif isinstance(op, ListNamespacesOp):
