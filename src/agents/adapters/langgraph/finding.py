@@ -33,7 +33,7 @@ class _Scope(NamedTuple):
 
 
 def search(items: Items, ops: Sequence[SearchOp]) -> list[list[Found]]:
-    """What each search finds, best first; without a query, the newest first.
+    """What each search finds: best first, or in the order of :func:`_listed` without a query.
 
     It counts no use: :func:`count_uses` does.
     """
@@ -89,7 +89,11 @@ def _has_query(op: SearchOp) -> bool:
 
 
 def _listed(items: Items, scope: _Scope) -> list[Memory]:
-    """The memories of all items that pass the filter, newest first."""
+    """The memories of all items that pass the filter, those of the newest tick first.
+
+    In a tick, they are in the order of their agents, the newest of each agent first: a bank knows
+    the order of an agent's memories, and its state does not depend on which agent came first.
+    """
     memories = [
         memory
         for agent in scope.agents
