@@ -200,6 +200,10 @@ def test_if_one_operation_is_wrong_nothing_happens(store: TierMemStore) -> None:
         (GetOp(ANN, "a\0b"), ValueError),
         (SearchOp(ANN, filter={"n": {"$like": 1}}), ValueError),
         (SearchOp(ANN, limit=-1), InvalidInput),
+        (SearchOp(ANN, limit=None), InvalidInput),  # type: ignore[arg-type]
+        (SearchOp(ANN, offset=1.5), InvalidInput),  # type: ignore[arg-type]
+        (SearchOp(ANN, query=5), InvalidInput),  # type: ignore[arg-type]
+        (ListNamespacesOp(limit="5"), InvalidInput),  # type: ignore[arg-type]
         ("put", InvalidInput),
     ]:
         with pytest.raises(error):

@@ -10,8 +10,10 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore, _dedupe_ops
 
 from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
-from ...errors import BankError
-from .store import TierMemStore
+from ...errors import BankError, InvalidInput
+from ...memory.records import shown
+from .store import TierMemStore, check_options
+from .writing import TierOf
 
 __all__ = ["AsyncTierMemStore"]
 
@@ -29,12 +31,24 @@ class AsyncTierMemStore(AsyncBatchedBaseStore):
     supports_ttl = True
 
     def __init__(
-        self, bank: AsyncMemoryBank, *, ttl: TTLConfig | None = None, **options: Any
+        self,
+        bank: AsyncMemoryBank,
+        *,
+        fields: Sequence[str] | None = None,
+        tier: TierOf | None = None,
+        ttl: TTLConfig | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(bank, AsyncMemoryBank):
+            raise InvalidInput(
+                f"AsyncTierMemStore takes an open AsyncMemoryBank, not {shown(bank)}",
+                hint="use await AsyncMemoryBank.open(folder); TierMemStore takes a MemoryBank",
+            )
+        check_options(fields, tier)
         self.ttl_config = ttl
         self._bank = bank
-        self._options = options
+        self._fields = fields
+        self._tier = tier
         self._store: TierMemStore | None = None
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -43,7 +57,8 @@ class AsyncTierMemStore(AsyncBatchedBaseStore):
 
     def _batch(self, bank: MemoryBank, ops: Sequence[Op]) -> list[Result]:
         if self._store is None:
-            self._store = TierMemStore(bank, ttl=self.ttl_config, **self._options)
+            own, tier = self._fields, self._tier
+            self._store = TierMemStore(bank, fields=own, tier=tier, ttl=self.ttl_config)
         return self._store.batch(ops)
 
     # Operations of several tasks

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from langgraph.store.base import (
@@ -23,9 +24,9 @@ from .embedder import LangChainEmbedder
 from .finding import Found, count_uses, namespaces, search
 from .items import TTL, Items, Times
 from .matching import check_filter
-from .writing import TierOf, Writing
+from .writing import TierOf, Writing, are_fields
 
-__all__ = ["TierMemStore"]
+__all__ = ["TierMemStore", "check_options"]
 
 
 class TierMemStore(BaseStore):
@@ -56,6 +57,12 @@ class TierMemStore(BaseStore):
         tier: TierOf | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
+        if not isinstance(bank, MemoryBank):
+            raise InvalidInput(
+                f"TierMemStore takes an open MemoryBank, not {shown(bank)}",
+                hint="use MemoryBank.open(folder); AsyncTierMemStore takes an AsyncMemoryBank",
+            )
+        check_options(fields, tier)
         self.bank = bank
         self.ttl_config = ttl
         self.fields = ["$"] if fields is None else list(fields)
@@ -127,6 +134,19 @@ class TierMemStore(BaseStore):
         return results, read
 
 
+def check_options(fields: object, tier: object) -> None:
+    """Raise an error that names what is wrong with the options of a store."""
+    if fields is not None and not are_fields(fields):
+        raise InvalidInput(
+            f"fields is a list of paths into a value, not {shown(fields)}", hint='use ["text"]'
+        )
+    if tier is not None and not callable(tier):
+        raise InvalidInput(
+            f"tier is a function of namespace, key and value, not {shown(tier)}",
+            hint="use lambda namespace, key, value: … to return a tier",
+        )
+
+
 def _check(op: Op) -> None:
     """Raise an error that names what is wrong with an operation."""
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
@@ -134,7 +154,13 @@ def _check(op: Op) -> None:
     validate_op_namespace(op)
     if isinstance(op, SearchOp):
         check_filter(op.filter)
-    if isinstance(op, SearchOp | ListNamespacesOp) and (op.limit < 0 or op.offset < 0):
-        raise InvalidInput("limit and offset are whole numbers from 0 on")
+        if op.query is not None and not isinstance(op.query, str):
+            raise InvalidInput(f"a query is text, not {shown(op.query)}", hint="or leave it out")
+    if isinstance(op, SearchOp | ListNamespacesOp):
+        for number in (op.limit, op.offset):
+            if not isinstance(number, Integral) or number < 0:
+                raise InvalidInput(
+                    f"limit and offset are whole numbers from 0 on, not {shown(number)}"
+                )
     if isinstance(op, PutOp) and not op.namespace:
         raise InvalidInput("an item needs a namespace", hint="use a tuple such as ('users', 'ann')")
