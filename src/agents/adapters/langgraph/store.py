@@ -35,7 +35,8 @@ class TierMemStore(BaseStore):
     A namespace is an agent of the bank, an item a memory with a key: ``bank.agent("users.ann")``
     has the items of ``("users", "ann")``. To put an item again supersedes the memory, and
     ``history(key)`` still has the former versions. To delete an item deletes all of them; they can
-    be restored within ``retention.grace``.
+    be restored within ``retention.grace``. A value comes back as JSON: its keys in alphabetical
+    order, its tuples as lists.
 
     A batch is one search and one commit. Its reads see the store as it was before the batch; of
     several puts on one key, the last one counts. If one operation is refused, nothing is stored.
