@@ -1,11 +1,13 @@
 """What a store of LangGraph is made of: a bank, fields, tiers."""
 
 import asyncio
+import copy
+import pickle
 from typing import Any
 
 import pytest
 
-from agents import AsyncMemoryBank, InvalidInput, MemoryBank
+from agents import AsyncMemoryBank, BankError, InvalidInput, MemoryBank
 from agents.langgraph import AsyncTierMemStore, TierMemStore
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -40,4 +42,16 @@ def test_what_is_no_bank_is_refused_at_once() -> None:
 
     with pytest.raises(InvalidInput, match="MemoryBank, not 'folder'"):
         TierMemStore("folder")  # type: ignore[arg-type]
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
+def test_a_store_is_not_copied(how: Any) -> None:
+    async def use() -> None:
+        async with AsyncMemoryBank.ephemeral() as bank:
+            with pytest.raises(BankError, match="copied or pickled"):
+                how(AsyncTierMemStore(bank))
+
+    with MemoryBank.ephemeral() as bank, pytest.raises(BankError, match="copied or pickled"):
+        how(TierMemStore(bank))
     asyncio.run(use())

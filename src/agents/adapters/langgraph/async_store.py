@@ -12,13 +12,14 @@ from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, InvalidInput
 from ...memory.records import shown
+from ...storage.lock import OneWriter
 from .store import TierMemStore, check_options
 from .writing import TierOf
 
 __all__ = ["AsyncTierMemStore"]
 
 
-class AsyncTierMemStore(AsyncBatchedBaseStore):
+class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
     """:class:`TierMemStore` over an ``AsyncMemoryBank``, made inside the event loop that uses it.
 
     What the tasks of the loop ask for at the same time is one batch: one search, one commit. If
