@@ -84,7 +84,7 @@ def _name_of(embeddings: object) -> str:
         return _model_of(function)
     if own is None or "<lambda>" in own:
         raise InvalidInput(
-            f"{shown(function)} has no name by which a bank can tell it from another model",
+            "a lambda or functools.partial has no name by which a bank can tell it from another",
             hint='give one: LangChainEmbedder(embed, dims, name="my-model-1")',
         )
     return f"{function.__module__}.{own}"
