@@ -2,11 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.store.base import PutOp
 
-from agents import AsyncMemoryBank, MemoryBank
+from agents import AsyncMemoryBank, BankClosed, InvalidInput, MemoryBank
 from agents.langgraph import AsyncTierMemStore, TierMemStore
 from banks import MANUAL
 
@@ -45,6 +46,61 @@ def test_what_waits_together_is_one_commit(tmp_path: Path) -> None:
             return bank.parts.ledger.journal.head - before
 
     assert asyncio.run(use()) == 1
+
+
+def test_a_wrong_operation_fails_for_its_caller_alone(tmp_path: Path) -> None:
+    def tier(namespace: tuple[str, ...], key: str, value: Any) -> str:
+        return str(value["tier"]) if value else next(iter([]))
+
+    async def use(store: AsyncTierMemStore) -> list[Any]:
+        await store.aput(("bob",), "x", {"tier": "low", "text": "tea"})
+        return await asyncio.gather(
+            store.aput(("ann",), "k", {"tier": "low", "text": "good"}),
+            store.aput(("ann",), "k", {"tier": "low", "text": {1, 2}}),
+            store.aput(("eve",), "k", {"text": "no tier"}),
+            store.aput(("eve",), "k", {}),
+            store.aget(("bob",), "x"),
+            store.asearch(("bob",), query="tea"),
+            store.asearch((), filter={"a": {"$in": [1]}}),
+            store.aput(("bob",), "y", {"tier": "low", "text": "good too"}),
+            return_exceptions=True,
+        )
+
+    with MemoryBank.open(tmp_path, storage=MANUAL, preset="vector") as bank:
+
+        async def main() -> list[Any]:
+            return await use(AsyncTierMemStore(AsyncMemoryBank(bank), fields=["text"], tier=tier))
+
+        results = asyncio.run(main())
+        errors = [type(each) for each in results if isinstance(each, Exception)]
+        assert errors == [InvalidInput, KeyError, RuntimeError, InvalidInput]
+        assert (results[0], results[4].key, results[5][0].key, results[7]) == (None, "x", "x", None)
+        items = TierMemStore(bank).search(())
+        assert {each.value["text"] for each in items} == {"good", "tea", "good too"}
+        (found,) = [each for each in bank.agent("bob").all() if each.key == "x"]
+        assert found.access_count == 1
+
+
+def test_an_explicit_batch_is_stored_whole_or_not_at_all() -> None:
+    async def use() -> None:
+        async with AsyncMemoryBank.ephemeral() as bank:
+            store = AsyncTierMemStore(bank)
+            with pytest.raises(InvalidInput):
+                await store.abatch([PutOp(ANN, "k", {"n": 1}), PutOp(ANN, "bad", {"n": {1}})])
+            assert await store.asearch(()) == []
+
+    asyncio.run(use())
+
+
+def test_in_a_closed_bank_all_that_waits_is_told_so() -> None:
+    async def use() -> None:
+        async with AsyncMemoryBank.ephemeral() as bank:
+            store = AsyncTierMemStore(bank)
+        waits = [store.aput(ANN, "k", {"n": 1}), store.aget(ANN, "k")]
+        errors = await asyncio.gather(*waits, return_exceptions=True)
+        assert [type(each) for each in errors] == [BankClosed, BankClosed]
+
+    asyncio.run(use())
 
 
 def test_a_batch_inside_a_transaction_is_undone_with_it() -> None:

@@ -44,6 +44,16 @@ def test_an_item_comes_back_as_it_was_put(store: TierMemStore) -> None:
     assert store.get(("users",), "k") is None
 
 
+def test_keys_come_back_in_alphabetical_order_and_tuples_as_lists(store: TierMemStore) -> None:
+    value = {"z": 1, "a": (1, {"y": 2, "b": 3})}
+    store.put(ANN, "k", value)
+    item = store.get(ANN, "k")
+    assert item is not None
+    assert repr(item.value) == "{'a': [1, {'b': 3, 'y': 2}], 'z': 1}"
+    item.value["a"].append(2)
+    assert repr(store.get(ANN, "k").value) != repr(item.value)  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("key", ["", " ", "lg:1:k", "k" * 2000, "a b\n*", "ключ", "@@names"])
 @pytest.mark.parametrize("label", ["ann lee", "x" * 300, "*", "@", "/etc", "ключ", "a\nb"])
 def test_namespaces_and_keys_may_be_any_text(store: TierMemStore, label: str, key: str) -> None:
@@ -200,6 +210,10 @@ def test_if_one_operation_is_wrong_nothing_happens(store: TierMemStore) -> None:
         (GetOp(ANN, "a\0b"), ValueError),
         (SearchOp(ANN, filter={"n": {"$like": 1}}), ValueError),
         (SearchOp(ANN, limit=-1), InvalidInput),
+        (SearchOp(ANN, limit=None), InvalidInput),  # type: ignore[arg-type]
+        (SearchOp(ANN, offset=1.5), InvalidInput),  # type: ignore[arg-type]
+        (SearchOp(ANN, query=5), InvalidInput),  # type: ignore[arg-type]
+        (ListNamespacesOp(limit="5"), InvalidInput),  # type: ignore[arg-type]
         ("put", InvalidInput),
     ]:
         with pytest.raises(error):
@@ -235,6 +249,8 @@ FILTERS = [
     ({"list": [1]}, []),
     ({"yes": True}, ["c"]),
     ({"yes": 1}, []),
+    ({"yes": {"$gt": 0}}, []),
+    ({"n": {"$gt": False}}, []),
     ({"missing": None, "t": "x"}, ["c"]),
 ]
 

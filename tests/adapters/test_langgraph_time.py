@@ -131,3 +131,15 @@ def test_dates_are_the_wall_clocks_or_those_of_the_ticks(monkeypatch: pytest.Mon
         item = store_of(bank).get(ANN, "k")
         assert item is not None
         assert item.created_at == datetime(1970, 1, 2, 12, tzinfo=UTC)
+
+
+def test_items_without_a_query_are_in_the_order_that_the_bank_knows(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
+        for n, name in enumerate("abab"):
+            store_of(bank).put(("users", name), f"{name}{n}", {"n": n})
+        bank.pass_time(1)
+        for n, name in enumerate("bba", 4):
+            store_of(bank).put(("users", name), f"{name}{n}", {"n": n})
+    with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
+        listed = [item.key for item in store_of(bank).search(())]
+        assert listed == ["a6", "b5", "b4", "a2", "a0", "b3", "b1"]

@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 from ..config.settings import Settings
 from ..engine import adding, clock, groups, reading, telling, upkeep
-from ..engine.open_bank import OpenBank
+from ..engine.open_bank import OneWriter, OpenBank
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
@@ -34,7 +34,7 @@ __all__ = ["MemoryBank"]
 
 
 @final
-class MemoryBank:
+class MemoryBank(OneWriter):
     """The memories of all agents of one run.
 
     :meth:`open` makes a bank in a folder, :meth:`ephemeral` one in memory. Each call commits by

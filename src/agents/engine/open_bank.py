@@ -30,7 +30,7 @@ from ..storage.guard import Guard
 from ..storage.head_record import bank_record
 from ..storage.interrupts import Block, hold_signals, interruptible, let_signals_come, whole
 from ..storage.journal.journal import Journal
-from ..storage.lock import BankLock
+from ..storage.lock import BankLock, OneWriter
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
 from ..storage.state.accesses import Accesses
@@ -40,7 +40,7 @@ from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
 from .metrics import Metrics
 
-__all__ = ["Changing", "OpenBank", "Staged"]
+__all__ = ["Changing", "OneWriter", "OpenBank", "Staged"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Staged(NamedTuple):
 
 
 @final
-class OpenBank:
+class OpenBank(OneWriter):
     """The parts of an open bank, and what they do together.
 
     :class:`MemoryBank` and :class:`AgentMemory` hold one, and the code of this package uses its

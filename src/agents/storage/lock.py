@@ -4,16 +4,29 @@ import contextlib
 import fcntl
 import os
 from pathlib import Path
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 from ..errors import BankError, BankLocked
 from .private_files import FILE_MODE, make_folder
 
-__all__ = ["BankLock", "lock_folder"]
+__all__ = ["BankLock", "OneWriter", "lock_folder"]
 
 _held = WeakSet["BankLock"]()
 _of_the_parent = set[tuple[int, int]]()
 """The lock files that the parent of this process held when it forked, by device and number."""
+
+
+class OneWriter:
+    """Is neither copied nor pickled: a copy of an open bank would write to the same journal."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise BankError(
+            "an open bank can't be copied or pickled, nor what refers to it: it has one writer",
+            hint="MemoryBank.at(folder) opens a copy; checkpoint(file) writes all to a file",
+        )
 
 
 class BankLock:

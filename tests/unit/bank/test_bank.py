@@ -1,13 +1,26 @@
 """The bank as a whole: its clock, its agents, and adding many memories."""
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents import InvalidInput, MemoryBank, Tier, TierFull
+from agents import AsyncMemoryBank, BankError, InvalidInput, MemoryBank, Tier, TierFull
 from banks import OpenBank, value
 from embedders import Counting
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
+def test_a_bank_and_what_refers_to_it_are_not_copied(bank: MemoryBank, how: Any) -> None:
+    group = bank.group("club", ["alice"])
+    for each in (bank, bank.agent("alice"), group, bank.ticks, AsyncMemoryBank(bank), [bank]):
+        with pytest.raises(BankError, match="copied or pickled"):
+            how(each)
+    with pytest.raises(BankError, match="copied or pickled"):
+        copy.copy(bank)
+    assert bank.agent("alice").add("x").sequence == 1
 
 
 def test_a_new_bank_is_at_tick_0(bank: MemoryBank) -> None:

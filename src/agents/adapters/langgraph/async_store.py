@@ -1,42 +1,121 @@
 """The store for async graphs: operations that wait at the same time become one batch."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import ref
 
 from langgraph.store.base import Op, Result, TTLConfig
-from langgraph.store.base.batch import AsyncBatchedBaseStore
+from langgraph.store.base.batch import AsyncBatchedBaseStore, _dedupe_ops
 
 from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
-from .store import TierMemStore
+from ...errors import BankError, InvalidInput
+from ...memory.records import shown
+from ...storage.lock import OneWriter
+from .store import TierMemStore, check_options
+from .writing import TierOf
 
 __all__ = ["AsyncTierMemStore"]
 
 
-class AsyncTierMemStore(AsyncBatchedBaseStore):
+class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
     """:class:`TierMemStore` over an ``AsyncMemoryBank``, made inside the event loop that uses it.
 
-    What the tasks of the loop ask for at the same time is one batch: one search, one commit. The
-    options are those of :class:`TierMemStore`. Inside a transaction of the bank, call ``abatch``:
-    ``aput`` and its like wait for a task that is outside, and so for the end of the transaction.
+    What the tasks of the loop ask for at the same time is one batch: one search, one commit. If
+    that batch is refused, each operation is done on its own, in their order: a wrong one fails for
+    its caller alone. The options are those of :class:`TierMemStore`. Inside a transaction of the
+    bank, call ``abatch``: ``aput`` and its like wait for a task that is outside, and so for the end
+    of the transaction.
     """
 
     supports_ttl = True
 
     def __init__(
-        self, bank: AsyncMemoryBank, *, ttl: TTLConfig | None = None, **options: Any
+        self,
+        bank: AsyncMemoryBank,
+        *,
+        fields: Sequence[str] | None = None,
+        tier: TierOf | None = None,
+        ttl: TTLConfig | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(bank, AsyncMemoryBank):
+            raise InvalidInput(
+                f"AsyncTierMemStore takes an open AsyncMemoryBank, not {shown(bank)}",
+                hint="use await AsyncMemoryBank.open(folder); TierMemStore takes a MemoryBank",
+            )
+        check_options(fields, tier)
         self.ttl_config = ttl
         self._bank = bank
-        self._options = options
+        self._fields = fields
+        self._tier = tier
         self._store: TierMemStore | None = None
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """All operations in one turn of the bank, as :meth:`TierMemStore.batch` does them."""
         return await self._bank.run(self._batch, list(ops))
 
-    def _batch(self, bank: MemoryBank, ops: list[Op]) -> list[Result]:
+    def _batch(self, bank: MemoryBank, ops: Sequence[Op]) -> list[Result]:
         if self._store is None:
-            self._store = TierMemStore(bank, ttl=self.ttl_config, **self._options)
+            own, tier = self._fields, self._tier
+            self._store = TierMemStore(bank, fields=own, tier=tier, ttl=self.ttl_config)
         return self._store.batch(ops)
+
+    # Operations of several tasks
+
+    def _ensure_task(self) -> None:
+        """Start the task that does what waits, in the place of LangGraph's own."""
+        if self._task is None or self._task.done():
+            self._task = self._loop.create_task(_serve(self._aqueue, ref(self)))
+
+    async def _answer(self, waiting: Sequence["_Waiting"]) -> None:
+        """Do what waits, and give each caller its result or its error."""
+        try:
+            results = await self._bank.run(self._together, [op for _, op in waiting])
+        except Exception as error:  # noqa: BLE001  # the callers raise it
+            results = [error] * len(waiting)
+        for (asked, _), result in zip(waiting, results, strict=True):
+            if asked.done():  # its caller was cancelled
+                continue
+            if isinstance(result, StopIteration):  # a future can't hold it
+                asked.set_exception(RuntimeError("an operation raised StopIteration"))
+            elif isinstance(result, Exception):
+                asked.set_exception(result)
+            else:
+                asked.set_result(result)
+
+    def _together(self, bank: MemoryBank, ops: Sequence[Op]) -> "list[Result | Exception]":
+        """The result of each operation: of one batch or, if that is refused, of one batch each."""
+        try:
+            places, different = _dedupe_ops(list(ops))
+            results = self._batch(bank, different)
+            return [results[at] for at in places or range(len(results))]
+        except BankError:  # it is the same for each operation
+            raise
+        except Exception as error:  # noqa: BLE001  # nothing of the batch was stored
+            return [error] if len(ops) == 1 else [self._alone(bank, op) for op in ops]
+
+    def _alone(self, bank: MemoryBank, op: Op) -> Result | Exception:
+        try:
+            return self._batch(bank, [op])[0]
+        except Exception as error:  # noqa: BLE001  # its caller raises it
+            return error
+
+
+_Waiting = tuple[asyncio.Future[Any], Op]
+"""An operation, and the future that its caller awaits."""
+
+
+async def _serve(queue: asyncio.Queue[_Waiting], store: ref[AsyncTierMemStore]) -> None:
+    """Do what waits, as long as the store is there; while nothing waits, it may go."""
+    while True:
+        waiting = [await queue.get()]
+        while not queue.empty():
+            waiting.append(queue.get_nowait())
+        own = store()
+        if own is None:
+            return
+        if alive := [each for each in waiting if not each[0].done()]:
+            await own._answer(alive)
+        del own, waiting, alive

@@ -13,7 +13,7 @@ from ...storage.state.accesses import Accesses
 from .items import INDEXED, Items, Namespace
 from .matching import matches, meets
 
-__all__ = ["Found", "namespaces", "search"]
+__all__ = ["Found", "count_uses", "namespaces", "search"]
 
 
 class Found(NamedTuple):
@@ -33,7 +33,10 @@ class _Scope(NamedTuple):
 
 
 def search(items: Items, ops: Sequence[SearchOp]) -> list[list[Found]]:
-    """What each search finds, best first; without a query, the newest first."""
+    """What each search finds: best first, or in the order of :func:`_listed` without a query.
+
+    It counts no use: :func:`count_uses` does.
+    """
     scopes = _scopes(items, ops)
     ranked = _ranked(items, {at: scope for at, scope in enumerate(scopes) if _has_query(scope.op)})
     results = []
@@ -48,8 +51,15 @@ def search(items: Items, ops: Sequence[SearchOp]) -> list[list[Found]]:
                 if not memory.metadata.get(INDEXED, True)
             ]
         results.append(found[scope.op.offset : scope.most])
-    _count_uses(items, [found for at, found in enumerate(results) if at in ranked])
     return results
+
+
+def count_uses(items: Items, results: Sequence[Sequence[Found]]) -> None:
+    """Count what searches gave as used, as every search does."""
+    given = [(found.memory, found.score) for page in results for found in page]
+    used = [(memory, score) for memory, score in given if score is not None and score >= 0]
+    accesses = Accesses.of([([memory.sequence], [score]) for memory, score in used])
+    items.bank.parts.used([memory.agent_id for memory, _ in used], [accesses])
 
 
 def namespaces(items: Items, op: ListNamespacesOp) -> list[Namespace]:
@@ -79,7 +89,11 @@ def _has_query(op: SearchOp) -> bool:
 
 
 def _listed(items: Items, scope: _Scope) -> list[Memory]:
-    """The memories of all items that pass the filter, newest first."""
+    """The memories of all items that pass the filter, those of the newest tick first.
+
+    In a tick, they are in the order of their agents, the newest of each agent first: a bank knows
+    the order of an agent's memories, and its state does not depend on which agent came first.
+    """
     memories = [
         memory
         for agent in scope.agents
@@ -170,11 +184,3 @@ def _place(hit: Hit) -> tuple[bool, float]:
     """Pinned items come first, then the best by score and tier boost."""
     is_pinned = hit.memory.tier is Tier.PINNED
     return not is_pinned, 0.0 if is_pinned else -hit.boosted_score
-
-
-def _count_uses(items: Items, results: Sequence[Sequence[Found]]) -> None:
-    """Count what searches gave as used, as every search does."""
-    given = [(found.memory, found.score) for page in results for found in page]
-    used = [(memory, score) for memory, score in given if score is not None and score >= 0]
-    accesses = Accesses.of([([memory.sequence], [score]) for memory, score in used])
-    items.bank.parts.used([memory.agent_id for memory, _ in used], [accesses])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from langgraph.store.base import (
@@ -20,12 +21,12 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput
 from ...memory.records import Memory, shown
 from .embedder import LangChainEmbedder
-from .finding import namespaces, search
+from .finding import Found, count_uses, namespaces, search
 from .items import TTL, Items, Times
 from .matching import check_filter
-from .writing import TierOf, Writing
+from .writing import TierOf, Writing, are_fields
 
-__all__ = ["TierMemStore"]
+__all__ = ["TierMemStore", "check_options"]
 
 
 class TierMemStore(BaseStore):
@@ -34,7 +35,8 @@ class TierMemStore(BaseStore):
     A namespace is an agent of the bank, an item a memory with a key: ``bank.agent("users.ann")``
     has the items of ``("users", "ann")``. To put an item again supersedes the memory, and
     ``history(key)`` still has the former versions. To delete an item deletes all of them; they can
-    be restored within ``retention.grace``.
+    be restored within ``retention.grace``. A value comes back as JSON: its keys in alphabetical
+    order, its tuples as lists.
 
     A batch is one search and one commit. Its reads see the store as it was before the batch; of
     several puts on one key, the last one counts. If one operation is refused, nothing is stored.
@@ -56,6 +58,12 @@ class TierMemStore(BaseStore):
         tier: TierOf | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
+        if not isinstance(bank, MemoryBank):
+            raise InvalidInput(
+                f"TierMemStore takes an open MemoryBank, not {shown(bank)}",
+                hint="use MemoryBank.open(folder); AsyncTierMemStore takes an AsyncMemoryBank",
+            )
+        check_options(fields, tier)
         self.bank = bank
         self.ttl_config = ttl
         self.fields = ["$"] if fields is None else list(fields)
@@ -87,27 +95,33 @@ class TierMemStore(BaseStore):
             if self.bank.settings.clock.mode == "wall":
                 self._writing.embed([op for op in puts if op.ttl is not None])
                 self.bank.follow_clock()
-            results, read = self._read(asked)
+            found = search(self._items, [op for op in asked if isinstance(op, SearchOp)])
+            results, read = self._read(asked, found)
             if puts or any(TTL in memory.metadata for memory in read):
-                with self.bank.transaction():
+                with self.bank.transaction():  # a batch that is refused uses nothing
+                    count_uses(self._items, found)
                     self._writing.keep_alive(read)
                     self._writing.put(puts, Times(self.bank))
+            else:
+                count_uses(self._items, found)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """:meth:`batch` in a thread, so that the event loop goes on."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _read(self, ops: Sequence[Op]) -> tuple[list[Result], list[Memory]]:
+    def _read(
+        self, ops: Sequence[Op], found: Iterable[list[Found]]
+    ) -> tuple[list[Result], list[Memory]]:
         """The result of each operation, and the memories of items whose lifetimes begin anew."""
         items, times = self._items, Times(self.bank)
-        found = iter(search(items, [op for op in ops if isinstance(op, SearchOp)]))
+        pages = iter(found)
         results: list[Result] = []
         read: list[Memory] = []
         for op in ops:
             result: Result = None
             if isinstance(op, SearchOp):
-                page = next(found)
+                page = next(pages)
                 result = [items.found(*each, times) for each in page]
                 read += [each.memory for each in page if op.refresh_ttl]
             elif isinstance(op, ListNamespacesOp):
@@ -121,6 +135,19 @@ class TierMemStore(BaseStore):
         return results, read
 
 
+def check_options(fields: object, tier: object) -> None:
+    """Raise an error that names what is wrong with the options of a store."""
+    if fields is not None and not are_fields(fields):
+        raise InvalidInput(
+            f"fields is a list of paths into a value, not {shown(fields)}", hint='use ["text"]'
+        )
+    if tier is not None and not callable(tier):
+        raise InvalidInput(
+            f"tier is a function of namespace, key and value, not {shown(tier)}",
+            hint="use lambda namespace, key, value: … to return a tier",
+        )
+
+
 def _check(op: Op) -> None:
     """Raise an error that names what is wrong with an operation."""
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
@@ -128,7 +155,13 @@ def _check(op: Op) -> None:
     validate_op_namespace(op)
     if isinstance(op, SearchOp):
         check_filter(op.filter)
-    if isinstance(op, SearchOp | ListNamespacesOp) and (op.limit < 0 or op.offset < 0):
-        raise InvalidInput("limit and offset are whole numbers from 0 on")
+        if op.query is not None and not isinstance(op.query, str):
+            raise InvalidInput(f"a query is text, not {shown(op.query)}", hint="or leave it out")
+    if isinstance(op, SearchOp | ListNamespacesOp):
+        for number in (op.limit, op.offset):
+            if not isinstance(number, Integral) or number < 0:
+                raise InvalidInput(
+                    f"limit and offset are whole numbers from 0 on, not {shown(number)}"
+                )
     if isinstance(op, PutOp) and not op.namespace:
         raise InvalidInput("an item needs a namespace", hint="use a tuple such as ('users', 'ann')")

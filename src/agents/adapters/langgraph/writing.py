@@ -13,7 +13,7 @@ from ...memory.tiers import Tier, TierLike, parse_tier
 from ...storage.state.versions import versions
 from .items import INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
 
-__all__ = ["TierOf", "Writing"]
+__all__ = ["TierOf", "Writing", "are_fields"]
 
 TierOf = Callable[[Namespace, str, Mapping[str, Any]], TierLike | None]
 """The tier of an item, from its namespace, key and value; None to keep the tier that it has."""
@@ -121,9 +121,7 @@ class Writing:
         if op.index is False:
             return []
         fields = self._fields if op.index is None else op.index
-        if not isinstance(fields, list | tuple) or not all(
-            isinstance(each, str) for each in fields
-        ):
+        if not are_fields(fields):
             raise InvalidInput(f"index is False or a list of fields, not {shown(op.index)}")
         texts = [text for field in fields for text in get_text_at_path(value, field)]
         return list(dict.fromkeys(text for text in map(self._fitted, texts) if text.strip()))
@@ -132,6 +130,11 @@ class Writing:
         """The beginning of a text that a memory can have; the item's value has all of it."""
         most = self._items.bank.settings.memory.max_content_bytes
         return text.encode()[:most].decode(errors="ignore")
+
+
+def are_fields(fields: object) -> bool:
+    """Whether these are paths of texts in a value: a list, as a text alone would be its letters."""
+    return isinstance(fields, list | tuple) and all(isinstance(each, str) for each in fields)
 
 
 def _is_pinned(tier: TierLike | None, former: Memory | None) -> bool:

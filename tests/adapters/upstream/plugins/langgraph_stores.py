@@ -19,7 +19,7 @@ MILLISECONDS = {"mode": "wall", "ticks_per_day": 86_400_000}
 
 def opened(folder: str | None, index: dict[str, Any] | None, **settings: Any) -> MemoryBank:
     if index:
-        settings["embedder"] = LangChainEmbedder(index["embed"], index["dims"])
+        settings["embedder"] = LangChainEmbedder(index["embed"], index["dims"], "theirs")
     if folder is None:
         return MemoryBank.ephemeral(preset="vector", **settings)
     return MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}, **settings)
