@@ -114,6 +114,21 @@ def test_a_slow_embedder_takes_nothing_from_a_lifetime(monkeypatch: pytest.Monke
         assert store.get(ANN, "k") is not None
 
 
+def test_an_item_that_is_pinned_past_its_end_is_deleted_and_put_anew() -> None:
+    with MemoryBank.ephemeral() as bank:
+        store, ann = store_of(bank), bank.agent("users.ann")
+        for key in ("tea", "cake"):
+            store.put(("users", "ann"), key, {"x": f"likes {key}"}, ttl=1)
+            ann.pin(ann.all()[-1].id)
+        bank.advance(500)
+        store.delete(("users", "ann"), "tea")
+        assert store.get(("users", "ann"), "tea") is None
+        store.put(("users", "ann"), "cake", {"x": "likes pie"})
+        found = store.get(("users", "ann"), "cake")
+        assert found is not None
+        assert found.value == {"x": "likes pie"}
+
+
 def test_dates_are_the_wall_clocks_or_those_of_the_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     wall = WallClock(monkeypatch)
     with MemoryBank.ephemeral(clock=PER_MINUTE) as bank:

@@ -14,6 +14,7 @@ from ..memory.records import Hits, Memory, shown
 from ..memory.retention import Retention
 from ..memory.tiers import Tier
 from .one_agent import fitted, in_mind
+from .removing import remove
 
 try:
     from camel.memories import AgentMemory as CamelMemory
@@ -178,7 +179,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         for each in chosen:
             memory = self.memories.find(each.sequence)
             if memory is not None and memory.retention is Retention.ACTIVE:
-                self.memories.delete(self.memories.unpin(memory.id).id)
+                remove(self.memories, memory)
 
     def _leave_out(self, chosen: Iterable[_Kept]) -> None:
         numbers = {each.sequence for each in chosen}

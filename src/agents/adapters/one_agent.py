@@ -11,6 +11,7 @@ from ..memory.insights import EVIDENCE
 from ..memory.metadata import check_metadata
 from ..memory.records import KEY, VALUE, Hits, Memory, Scalar
 from ..memory.sources import SOURCE
+from .removing import remove
 
 __all__ = ["EitherMemory", "clear", "fitted", "flat", "given_metadata", "in_mind", "in_turn"]
 
@@ -47,7 +48,7 @@ def clear(memories: AgentMemory) -> None:
     with memories.parts.changing():
         for memory in memories.all():
             if memory.kind != "note":
-                memories.delete(memories.unpin(memory.id).id)
+                remove(memories, memory)
 
 
 def fitted(memories: AgentMemory, text: str) -> str:

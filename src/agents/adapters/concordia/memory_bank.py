@@ -15,6 +15,7 @@ from ...errors import EmbedderError, InvalidInput
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ...storage.vectors import Quantised, unit
+from ..removing import remove
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,8 +217,7 @@ class AssociativeMemoryBank:
         while same < min(len(have), len(rows)) and _text(have[same]) == rows[same].text:
             same += 1
         for memory in have[same:]:
-            agent.unpin(memory.id)
-            agent.delete(memory.id)
+            remove(agent, memory)
         for memory, row in zip(have[:same], rows, strict=False):
             if memory.tier is not row.tier:
                 agent.set_tier(memory.id, row.tier)

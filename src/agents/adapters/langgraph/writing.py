@@ -11,6 +11,7 @@ from ...memory.records import Memory, Scalar, shown
 from ...memory.retention import Retention
 from ...memory.tiers import Tier, TierLike, parse_tier
 from ...storage.state.versions import versions
+from ..removing import remove
 from .items import INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
 
 __all__ = ["TierOf", "Writing", "are_fields"]
@@ -84,7 +85,7 @@ class Writing:
             keys += [each.key or "" for each in self._items.parts(place.former)]
         for memory in [each for key in keys for each in versions(state, place.agent_id, key)]:
             if memory.retention is not Retention.DELETED and not memory.is_expired(state.tick):
-                agent.delete(agent.unpin(memory.id).id)
+                remove(agent, memory)
 
     def _rows(self, op: PutOp, value: dict[str, Any], place: _Place, times: Times) -> list[_Row]:
         """The new memories of an item; parts that it has no longer are deleted."""
@@ -98,8 +99,7 @@ class Writing:
             since = former.metadata.get(SINCE, former.created_tick)
             metadata |= {SINCE: since} if since != tick else {}
             for part in self._items.parts(former, max(0, len(texts) - 1)):
-                agent = self._items.bank.agent(place.agent_id)
-                agent.delete(agent.unpin(part.id).id)
+                remove(self._items.bank.agent(place.agent_id), part)
         if not texts:
             metadata[INDEXED] = False
         if len(texts) > 1:
