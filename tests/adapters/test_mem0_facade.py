@@ -13,7 +13,7 @@ import pytest
 
 from banks import ROOT
 from openai_server import OpenAIServer
-from tiermem import ConfigError, ExtractionError, InvalidInput, MemoryBank
+from tiermem import ConfigError, ExtractionError, InvalidInput
 from tiermem.mem0 import AsyncMemory, Memory
 from tiermem.storage.mem0.package import import_mem0
 
@@ -80,55 +80,6 @@ def test_no_more_than_top_k_memories_come_even_if_more_are_pinned() -> None:
         add(memory, f"rule {number}", metadata={"tier": "pinned"})
     assert len(memory.search("rule", filters=ANN, top_k=2)["results"]) == 2
     assert memory.search("rule", filters=ANN, top_k=0) == {"results": []}
-
-
-# Whose memories
-
-
-@pytest.mark.parametrize(
-    "name", ["ann", "a=b", "user_id=ann", "agent_id=x", "Zoë/7", "x" * 500, "@2F"]
-)
-def test_ids_of_different_kinds_never_meet(name: str) -> None:
-    memory = Memory()
-    kinds = ("user_id", "agent_id", "run_id")
-    for kind in kinds:
-        memory.add(f"of the {kind}", infer=False, **{kind: name})
-    for kind in kinds:
-        (row,) = memory.get_all(filters={kind: name})["results"]
-        assert (row["memory"], row[kind]) == (f"of the {kind}", name)
-        assert texts(memory.search("of the", filters={kind: name}, threshold=0.0)) == [
-            row["memory"]
-        ]
-
-
-def test_a_user_is_the_agent_of_the_same_name() -> None:
-    with MemoryBank.ephemeral() as bank:
-        memory = Memory(bank)
-        bank.agent("ann").add("from the simulation", metadata={"day": 3})
-        add(memory, "from mem0")
-        assert texts(memory.get_all(filters={**ANN, "day": 3})) == ["from the simulation"]
-        assert [each.content for each in bank.agent("ann").all()][1] == "from mem0"
-        memory.close()
-        assert bank.agents() == ["ann"]  # a bank that was given open stays open
-
-
-def test_filters_can_not_reach_another_user() -> None:
-    memory = Memory()
-    add(memory, "secret of bob", user_id="bob")
-    add(memory, "secret of ann")
-    for filters in ({"AND": [{"user_id": "bob"}]}, {"OR": [{"user_id": "bob"}]}):
-        assert texts(memory.search("secret", filters={**ANN, **filters})) == []
-        assert texts(memory.get_all(filters={**ANN, **filters})) == []
-
-
-def test_a_star_stands_for_every_user_and_is_nobody() -> None:
-    memory = Memory()
-    add(memory, "tea of ann")
-    memory.add("tea of bot", agent_id="bot", infer=False)
-    assert len(texts(memory.search("tea", filters={"user_id": "*"}))) == 2
-    for call in (memory.delete_all, lambda **ids: memory.add("x", infer=False, **ids)):
-        with pytest.raises(ValueError, match="nobody"):
-            call(user_id="*")
 
 
 # What is kept
@@ -220,17 +171,6 @@ def test_a_pinned_memory_is_deleted_and_can_be_restored() -> None:
     assert texts(memory.get_all(filters=ANN)) == ["tea"]
     memory.delete_all(**ANN)
     assert memory.get(first) is None
-
-
-def test_reset_purges_everything() -> None:
-    memory = Memory()
-    first = add(memory, "tea", metadata={"tier": "pinned"})
-    memory.update(first, text="coffee")
-    memory.delete(add(memory, "milk"))
-    memory.reset()
-    assert memory.get_all(filters=ANN) == {"results": []}
-    assert memory.history(first) == []
-    assert memory.bank.agent("ann").count() == 0
 
 
 # Days

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
+from ...engine.long_names import forget_unused
 from ...errors import ExtractionError, InvalidInput
 from ...memory.records import VALUE
 from ...memory.records import Memory as Record
@@ -300,12 +301,13 @@ class Memory:
         """Purge the memories of all agents of the bank, with their history; notes stay."""
         logger.warning("resetting all memories")
         with self.bank.transaction():
-            for agent in map(self.bank.agent, self.bank.agents()):
+            for agent in map(self.bank.agent, self._scopes.agents()):
                 hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
                 for memory in agent.all() + hidden:
                     if memory.kind != "note":
                         _unpin(agent, memory)
                         agent.forget(memory.id)
+            forget_unused(self.bank.parts)
 
     # Closing
 
