@@ -61,6 +61,15 @@ def test_what_is_refused_is_refused_by_both(pair: Pair) -> None:
     pair.delete_all()
 
 
+@pytest.mark.parametrize("messages", [["tea"], [{"role": "user", "content": "tea"}, "milk"]])
+def test_mem0_fails_for_a_list_of_texts(pair: Pair, messages: list[Any]) -> None:
+    with pytest.raises(AttributeError):
+        pair.theirs.add(messages, infer=False, **ANN)
+    with pytest.raises(ValueError, match="list"):
+        pair.ours.add(messages, infer=False, **ANN)
+    pair.listed(filters=ANN)
+
+
 def found(it: Any, **options: Any) -> list[str]:
     return [row["memory"] for row in it.search("tea", **options)["results"]]
 

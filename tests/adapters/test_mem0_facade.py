@@ -217,15 +217,21 @@ def test_a_memory_can_say_when_it_was_made() -> None:
         ({}, "VALIDATION_001"),
         ({**ANN, "memory_type": "x"}, "VALIDATION_002"),
         ({**ANN, "messages": 3}, "VALIDATION_003"),
+        ({**ANN, "messages": ["tea", "milk"]}, "VALIDATION_003"),
+        ({**ANN, "messages": [{"role": "user", "content": "tea"}, "milk"]}, "VALIDATION_003"),
+        ({**ANN, "messages": [None]}, "VALIDATION_003"),
     ],
 )
 def test_errors_are_mem0s_and_ours(arguments: dict[str, Any], code: str) -> None:
     theirs = import_mem0("mem0.exceptions").ValidationError
-    with pytest.raises(InvalidInput) as ours:
-        Memory().add(**{"messages": "tea", **arguments})
-    assert isinstance(ours.value, theirs)
-    assert ours.value.error_code == code
-    assert ours.value.suggestion
+    for infer in (False, True):
+        memory = Memory(infer=infer)
+        with pytest.raises(InvalidInput) as ours:
+            memory.add(**{"messages": "tea", **arguments})
+        assert isinstance(ours.value, theirs)
+        assert ours.value.error_code == code
+        assert ours.value.suggestion
+        assert memory.bank.agents() == []
 
 
 @pytest.mark.parametrize(
@@ -248,6 +254,7 @@ def test_errors_are_mem0s_and_ours(arguments: dict[str, Any], code: str) -> None
         lambda m: m.add("tea", timestamp=3, **ANN),
         lambda m: m.add("tea", expiration_date="soon", **ANN),
         lambda m: m.add("", infer=False, **ANN),
+        lambda m: m.add({"role": "user", "content": {"type": "x"}}, infer=False, **ANN),
         lambda m: m.update("no-id", text="x"),
         lambda m: m.update("no-id"),
         lambda m: m.delete("no-id"),
