@@ -60,7 +60,8 @@ def test_filters_can_not_reach_another_user() -> None:
     memory = Memory()
     add(memory, "secret of bob", user_id="bob")
     add(memory, "secret of ann")
-    for filters in ({"AND": [{"user_id": "bob"}]}, {"OR": [{"user_id": "bob"}]}):
+    for name in ("AND", "OR", "$and", "$or"):
+        filters = {name: [{"user_id": "bob"}]}
         assert texts(memory.search("secret", filters={**ANN, **filters})) == []
         assert texts(memory.get_all(filters={**ANN, **filters})) == []
 
