@@ -74,6 +74,18 @@ def test_a_tier_that_is_none_of_ours_is_plain_metadata() -> None:
     assert texts(memory.get_all(filters={**ANN, "tier": "gold"})) == ["tea"]
 
 
+@pytest.mark.parametrize("before", ["pinned", "critical", "low", "normal", "gold"])
+@pytest.mark.parametrize("tier", ["gold", None, 9, ["x"]])
+def test_an_update_with_such_a_tier_is_what_an_add_is(before: str, tier: Any) -> None:
+    memory = Memory()
+    first = add(memory, "tea", metadata={"tier": before, "day": 1})
+    memory.update(first, metadata={"tier": tier})
+    assert (memory.get(first) or {})["metadata"] == {"tier": tier, "day": 1}
+    assert [each.content for each in memory.bank.agent("ann").all("normal")] == ["tea"]
+    memory.update(first, metadata={"day": 2})
+    assert (memory.get(first) or {})["metadata"] == {"tier": tier, "day": 2}
+
+
 def test_no_more_than_top_k_memories_come_even_if_more_are_pinned() -> None:
     memory = Memory()
     for number in range(4):

@@ -264,10 +264,11 @@ class Memory:
             times = {"created_at": now["created_at"], "updated_at": self._now().isoformat()}
             own = {name: value for name, value in now.items() if name != owner}
             found = kept({**own, **given, **times})
+            tier = Tier.NORMAL if found.tier is None else found.tier
             self._agent(memory).update(
                 memory.id,
                 memory.content if text is None else text,
-                found.tier if "tier" in given else None,
+                tier if "tier" in given else None,
                 found.metadata,
                 value=found.value if found.value or VALUE in memory.metadata else None,
             )
