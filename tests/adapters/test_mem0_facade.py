@@ -360,6 +360,18 @@ def test_an_llm_that_fails_or_is_missing_is_mem0s_error_too(tmp_path: Path) -> N
         assert memory.get_all(filters=ANN) == {"results": []}
 
 
+def test_a_memory_of_a_config_can_infer_nothing_too(tmp_path: Path) -> None:
+    with Memory.from_config({}, tmp_path / "bank", infer=False, seed=7) as memory:
+        memory.add("tea", **ANN)
+        assert texts(memory.get_all(filters=ANN)) == ["tea"]
+        assert memory.bank.settings.seed == 7
+    other = AsyncMemory.from_config({}, tmp_path / "other", infer=False)
+    asyncio.run(other.add("tea", **ANN))
+    other.close()
+    with pytest.raises(ConfigError, match="infer=False"):
+        Memory.from_config({"infer": False}, tmp_path / "bank")
+
+
 def test_a_config_must_say_where_and_what() -> None:
     for config, why in (
         ({}, "where"),

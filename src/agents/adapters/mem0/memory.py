@@ -71,16 +71,19 @@ class Memory:
         cls,
         config_dict: Mapping[str, Any],
         folder: str | PathLike[str] | None = None,
+        *,
+        infer: bool = True,
         **settings: Any,
     ) -> Self:
         """Open the bank in ``folder`` with the embedder and the LLM that a config of mem0's names.
 
         Without ``folder``, the bank is beside the config's local store: for ``path: db`` it is in
-        ``db.tiermem``. ``settings`` are those of :meth:`MemoryBank.open`. A config without an
-        embedder gets the offline one.
+        ``db.tiermem``. ``infer`` is that of :class:`Memory`, ``settings`` are those of
+        :meth:`MemoryBank.open`. A config without an embedder gets the offline one.
         """
         bank = bank_of(config_dict, folder, settings)
-        return cls(bank, instructions=config_dict.get("custom_instructions"), closes=True)
+        instructions = config_dict.get("custom_instructions")
+        return cls(bank, instructions=instructions, infer=infer, closes=True)
 
     # Storing
 
