@@ -1,9 +1,9 @@
 """Whose memories a call of ``tiermem.mem0`` is about, and how ``reset`` purges those of all."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from mem0_calls import ANN, add, texts
 
 from banks import MANUAL
 from tiermem import AgentMemory, MemoryBank
@@ -14,19 +14,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-ANN = {"user_id": "ann"}
 LONG = "swordfish" * 40
 """A user id that is longer than an agent id."""
-
-
-def add(memory: Memory, text: str, **options: Any) -> str:
-    ids = {} if {"agent_id", "run_id"} & options.keys() else ANN
-    (row,) = memory.add(text, infer=False, **{**ids, **options})["results"]
-    return str(row["id"])
-
-
-def texts(found: dict[str, Any]) -> list[str]:
-    return [row["memory"] for row in found["results"]]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput
 from ...memory.tiers import TIER_NAMES, Tier
-from .payloads import kept_name, tier_of
+from .payloads import kept_name, plain, tier_of
 from .scopes import IDS, checked_id
 
 __all__ = ["Join", "Test", "Wanted", "read_filters"]
@@ -132,7 +132,8 @@ def read_filters(filters: Any) -> tuple[dict[str, str], Join]:
 
 def _read(filters: Mapping[str, Any]) -> Join:
     parts: list[Wanted] = []
-    for name, value in filters.items():
+    for name, given in filters.items():
+        value = _plain(given)
         if name in _JOINS:
             parts.append(_read_joined(name, value))
             continue
@@ -172,7 +173,12 @@ def _read_test(name: str, operator: str, value: Any) -> Test:
         raise InvalidInput(f"Unsupported metadata filter operator: {operator}")
     if operator in ("in", "nin") and not isinstance(value, list | tuple | set | frozenset):
         raise InvalidInput(f"the operator {operator} of {name!r:.80} requires a list")
-    return Test(name, operator, value)
+    return Test(name, operator, _plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """The value, or each value of a list, without the scalars of NumPy."""
+    return [plain(each) for each in value] if isinstance(value, list) else plain(value)
 
 
 def _tier_name(value: Any) -> Any:
