@@ -22,10 +22,12 @@ _LENGTH = 66
 
 def forget_unused(bank: OpenBank) -> None:
     """Purge the texts whose names nothing has: no agent with a memory or a note, and no key."""
-    kept = [each for each in _memories(bank, DIRECTORY) if LONG_NAME.fullmatch(each.key or "")]
-    unused = {each.key for each in kept if each.tier is not Tier.PINNED}
+    kept = [each for each in _memories(bank, DIRECTORY) if each.tier is not Tier.PINNED]
+    unused = {each.key for each in kept if LONG_NAME.fullmatch(each.key or "")}
     blocks = bank.ledger.resident.blocks
-    for owner in [each for each in blocks if each != DIRECTORY] if unused else ():
+    for owner in [each for each in blocks if each != DIRECTORY]:
+        if not unused:
+            return
         memories = _memories(bank, owner)
         unused -= {each.key[-_LENGTH:] for each in memories if each.key is not None}
         if memories or blocks[owner].notes:
