@@ -251,7 +251,7 @@ def filters_of(chance: random.Random) -> dict[str, Any]:
 def joined_of(chance: random.Random) -> dict[str, Any]:
     days = chance.choice(({"day": {"gte": 2}}, {"day": 1}))
     places = chance.choice(({"place": "bay"}, {"place": {"in": ["hill", "bay"]}}))
-    return {chance.choice(("AND", "OR", "NOT")): [days, places]}
+    return {chance.choice(("AND", "OR", "NOT", "$or", "$not")): [days, places]}
 
 
 def text_of(chance: random.Random) -> str:

@@ -73,6 +73,28 @@ def test_namespaces_and_keys_may_be_any_text(store: TierMemStore, label: str, ke
     assert store.list_namespaces() == [("users", label, "more")]
 
 
+def test_long_names_of_forgotten_items_are_in_no_file_after_a_vacuum(tmp_path: Path) -> None:
+    namespace, key = ("swordfish" * 40, "y"), "swordfish " * 40
+    with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
+        store = TierMemStore(bank)
+        store.put(namespace, key, {"n": 1}, index=False)
+        (agent,) = [bank.agent(each) for each in bank.agents() if each != "@@names"]
+        (memory,) = agent.all()
+        store.delete(namespace, key)
+        bank.vacuum()
+        agent.restore(memory.id)
+        assert keys(store.search(namespace)) == [key]
+        agent.forget(memory.id)
+        assert bank.vacuum() == []
+        assert (store.search(()), store.list_namespaces()) == ([], [])
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [path for path in files if b"swordfish" in path.read_bytes()]
+    with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
+        store = TierMemStore(bank)
+        store.put(namespace, key, {"n": 2})
+        assert keys(store.search(namespace)) == [key]
+
+
 def test_all_is_there_after_reopening(tmp_path: Path) -> None:
     long = ("x" * 300, "y")
     with MemoryBank.open(tmp_path, storage=MANUAL) as bank:

@@ -61,6 +61,51 @@ def test_what_is_refused_is_refused_by_both(pair: Pair) -> None:
     pair.delete_all()
 
 
+DOLLARS: list[dict[str, Any]] = [
+    {"$or": [{"day": 1}, {"day": 2}]},
+    {"$or": [{"day": 1, "place": "hill"}, {"day": {"gte": 3}}]},
+    {"$or": [{"day": "*"}]},
+    {"$not": [{"day": 1}, {"place": "bay"}]},
+    {"$not": [{"day": 1, "place": "hill"}], "place": "hill"},
+]
+NESTED: list[dict[str, Any]] = [  # mem0 knows them on Qdrant alone
+    {"$and": [{"day": 1}, {"place": "hill"}]},
+    {"$or": [{"$and": [{"day": 1}, {"place": "hill"}]}, {"day": 2}]},
+    {"OR": [{"$and": [{"day": 1}]}, {"NOT": [{"$or": [{"day": 1}, {"day": 2}]}]}]},
+]
+
+
+@pytest.mark.parametrize("number", range(len(DOLLARS) + len(NESTED)))
+def test_the_joins_of_stores_are_those_of_mem0(pair: Pair, number: int) -> None:
+    if pair.store == "chroma" and number >= len(DOLLARS):
+        return
+    for day in range(4):
+        pair.add(f"tea {day}", metadata={"day": day, "place": ("bay", "hill")[day % 2]}, **ANN)
+    filters = {**ANN, **(DOLLARS + NESTED)[number]}
+    pair.listed(filters=filters)
+    pair.search("tea", filters=filters, threshold=0.0)
+
+
+@pytest.mark.parametrize("name", ["$nor", "$day", "or", "and", "not"])
+def test_a_join_that_mem0_does_not_know_is_refused_by_both(pair: Pair, name: str) -> None:
+    pair.add("tea", metadata={"day": 1}, **ANN)
+    for it in (pair.theirs, pair.ours):
+        for call in (it.get_all, lambda it=it, **options: it.search("tea", **options)):
+            with pytest.raises(Exception, match=r"(?i)valid|operator|condition"):
+                call(filters={**ANN, name: [{"day": 1}]})
+    with pytest.raises(ValueError, match="AND, OR and NOT"):
+        pair.ours.get_all(filters={**ANN, name: [{"day": 1}]})
+
+
+@pytest.mark.parametrize("messages", [["tea"], [{"role": "user", "content": "tea"}, "milk"]])
+def test_mem0_fails_for_a_list_of_texts(pair: Pair, messages: list[Any]) -> None:
+    with pytest.raises(AttributeError):
+        pair.theirs.add(messages, infer=False, **ANN)
+    with pytest.raises(ValueError, match="list"):
+        pair.ours.add(messages, infer=False, **ANN)
+    pair.listed(filters=ANN)
+
+
 def found(it: Any, **options: Any) -> list[str]:
     return [row["memory"] for row in it.search("tea", **options)["results"]]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mem0_calls import ANN, add, texts
 
 from banks import ROOT
 from openai_server import OpenAIServer
-from tiermem import ConfigError, ExtractionError, InvalidInput, MemoryBank
+from tiermem import ConfigError, ExtractionError, InvalidInput
 from tiermem.mem0 import AsyncMemory, Memory
 from tiermem.storage.mem0.package import import_mem0
 
@@ -21,57 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-ANN = {"user_id": "ann"}
-
-
-def add(memory: Memory, text: str, **options: Any) -> str:
-    ids = {} if {"agent_id", "run_id"} & options.keys() else ANN
-    (row,) = memory.add(text, infer=False, **{**ids, **options})["results"]
-    return str(row["id"])
-
-
-def texts(found: dict[str, Any]) -> list[str]:
-    return [row["memory"] for row in found["results"]]
-
-
-# Tiers
-
-
-def test_a_tier_is_metadata() -> None:
-    memory = Memory()
-    first = add(memory, "never pay agent X", metadata={"tier": "pinned", "why": "scam"})
-    add(memory, "tea is cheap")
-    assert memory.bank.agent("ann").get(first).tier == 0
-    assert texts(memory.search("tea", filters=ANN))[0] == "never pay agent X"
-    assert texts(memory.get_all(filters={**ANN, "tier": "pinned"})) == ["never pay agent X"]
-    assert texts(memory.search("tea", filters={**ANN, "tier": {"in": ["normal", 0]}})) == [
-        "never pay agent X",
-        "tea is cheap",
-    ]
-    assert texts(memory.search("tea", filters={**ANN, "tier": {"ne": "pinned"}})) == [
-        "tea is cheap"
-    ]
-
-
-def test_a_tier_is_shown_where_it_was_given_or_is_not_normal() -> None:
-    memory = Memory()
-    first, second = add(memory, "tea", metadata={"tier": 1}), add(memory, "milk")
-    assert (memory.get(first) or {})["metadata"] == {"tier": 1}
-    assert (memory.get(second) or {})["metadata"] is None
-    memory.bank.agent("ann").set_tier(first, "low")
-    memory.update(second, metadata={"tier": "critical"})
-    assert (memory.get(first) or {})["metadata"] == {"tier": "low"}
-    assert (memory.get(second) or {})["metadata"] == {"tier": "critical"}
-    assert [each.content for each in memory.bank.agent("ann").all("critical")] == ["milk"]
-
-
-def test_a_tier_that_is_none_of_ours_is_plain_metadata() -> None:
-    memory = Memory()
-    first = add(memory, "tea", metadata={"tier": "gold"})
-    assert (memory.get(first) or {})["metadata"] == {"tier": "gold"}
-    assert memory.bank.agent("ann").get(first).tier == 3
-    assert texts(memory.get_all(filters={**ANN, "tier": "gold"})) == ["tea"]
 
 
 def test_no_more_than_top_k_memories_come_even_if_more_are_pinned() -> None:
@@ -82,93 +32,7 @@ def test_no_more_than_top_k_memories_come_even_if_more_are_pinned() -> None:
     assert memory.search("rule", filters=ANN, top_k=0) == {"results": []}
 
 
-# Whose memories
-
-
-@pytest.mark.parametrize(
-    "name", ["ann", "a=b", "user_id=ann", "agent_id=x", "Zoë/7", "x" * 500, "@2F"]
-)
-def test_ids_of_different_kinds_never_meet(name: str) -> None:
-    memory = Memory()
-    kinds = ("user_id", "agent_id", "run_id")
-    for kind in kinds:
-        memory.add(f"of the {kind}", infer=False, **{kind: name})
-    for kind in kinds:
-        (row,) = memory.get_all(filters={kind: name})["results"]
-        assert (row["memory"], row[kind]) == (f"of the {kind}", name)
-        assert texts(memory.search("of the", filters={kind: name}, threshold=0.0)) == [
-            row["memory"]
-        ]
-
-
-def test_a_user_is_the_agent_of_the_same_name() -> None:
-    with MemoryBank.ephemeral() as bank:
-        memory = Memory(bank)
-        bank.agent("ann").add("from the simulation", metadata={"day": 3})
-        add(memory, "from mem0")
-        assert texts(memory.get_all(filters={**ANN, "day": 3})) == ["from the simulation"]
-        assert [each.content for each in bank.agent("ann").all()][1] == "from mem0"
-        memory.close()
-        assert bank.agents() == ["ann"]  # a bank that was given open stays open
-
-
-def test_filters_can_not_reach_another_user() -> None:
-    memory = Memory()
-    add(memory, "secret of bob", user_id="bob")
-    add(memory, "secret of ann")
-    for filters in ({"AND": [{"user_id": "bob"}]}, {"OR": [{"user_id": "bob"}]}):
-        assert texts(memory.search("secret", filters={**ANN, **filters})) == []
-        assert texts(memory.get_all(filters={**ANN, **filters})) == []
-
-
-def test_a_star_stands_for_every_user_and_is_nobody() -> None:
-    memory = Memory()
-    add(memory, "tea of ann")
-    memory.add("tea of bot", agent_id="bot", infer=False)
-    assert len(texts(memory.search("tea", filters={"user_id": "*"}))) == 2
-    for call in (memory.delete_all, lambda **ids: memory.add("x", infer=False, **ids)):
-        with pytest.raises(ValueError, match="nobody"):
-            call(user_id="*")
-
-
 # What is kept
-
-
-def test_metadata_of_any_shape_and_name_comes_back() -> None:
-    own = {
-        "nested": {"a": [1, {"b": None}]},
-        "kind": "mine",
-        "session": "s1",
-        "memory_key": "k",
-        "mem0_created_at": "x",
-        "$odd": 1,
-        "": "empty",
-        "big": 2**70,
-        "long": "y" * 20_000,
-        "none": None,
-    }
-    memory = Memory()
-    first = add(memory, "tea", metadata=own)
-    assert (memory.get(first) or {})["metadata"] == own
-    memory.update(first, metadata={"nested": 1})
-    assert (memory.get(first) or {})["metadata"] == {**own, "nested": 1}
-
-
-def test_filters_see_nested_values_and_parts_of_texts() -> None:
-    memory = Memory()
-    add(memory, "one", metadata={"names": ["Ann", "Bob"], "title": "The Harbour"})
-    add(memory, "two", metadata={"names": ["Carl"], "title": "a hill"})
-    for filters, expected in (
-        ({"names": {"contains": "Bob"}}, ["one"]),
-        ({"title": {"icontains": "harbour"}}, ["one"]),
-        ({"title": {"contains": "harbour"}}, []),
-        ({"NOT": [{"title": {"icontains": "HILL"}}]}, ["one"]),
-        ({"title": ["a hill", "x"]}, ["two"]),
-        ({"OR": [{"names": {"contains": "Carl"}}, {"memory": "one"}]}, ["one", "two"]),
-        ({"AND": [{"title": {"gt": "Z"}}, {"title": {"ne": "x"}}]}, ["two"]),
-    ):
-        assert texts(memory.get_all(filters={**ANN, **filters})) == expected
-        assert sorted(texts(memory.search("one two", filters={**ANN, **filters}))) == expected
 
 
 def test_only_what_a_search_gives_counts_as_used() -> None:
@@ -222,17 +86,6 @@ def test_a_pinned_memory_is_deleted_and_can_be_restored() -> None:
     assert memory.get(first) is None
 
 
-def test_reset_purges_everything() -> None:
-    memory = Memory()
-    first = add(memory, "tea", metadata={"tier": "pinned"})
-    memory.update(first, text="coffee")
-    memory.delete(add(memory, "milk"))
-    memory.reset()
-    assert memory.get_all(filters=ANN) == {"results": []}
-    assert memory.history(first) == []
-    assert memory.bank.agent("ann").count() == 0
-
-
 # Days
 
 
@@ -277,15 +130,21 @@ def test_a_memory_can_say_when_it_was_made() -> None:
         ({}, "VALIDATION_001"),
         ({**ANN, "memory_type": "x"}, "VALIDATION_002"),
         ({**ANN, "messages": 3}, "VALIDATION_003"),
+        ({**ANN, "messages": ["tea", "milk"]}, "VALIDATION_003"),
+        ({**ANN, "messages": [{"role": "user", "content": "tea"}, "milk"]}, "VALIDATION_003"),
+        ({**ANN, "messages": [None]}, "VALIDATION_003"),
     ],
 )
 def test_errors_are_mem0s_and_ours(arguments: dict[str, Any], code: str) -> None:
     theirs = import_mem0("mem0.exceptions").ValidationError
-    with pytest.raises(InvalidInput) as ours:
-        Memory().add(**{"messages": "tea", **arguments})
-    assert isinstance(ours.value, theirs)
-    assert ours.value.error_code == code
-    assert ours.value.suggestion
+    for infer in (False, True):
+        memory = Memory(infer=infer)
+        with pytest.raises(InvalidInput) as ours:
+            memory.add(**{"messages": "tea", **arguments})
+        assert isinstance(ours.value, theirs)
+        assert ours.value.error_code == code
+        assert ours.value.suggestion
+        assert memory.bank.agents() == []
 
 
 @pytest.mark.parametrize(
@@ -302,12 +161,18 @@ def test_errors_are_mem0s_and_ours(arguments: dict[str, Any], code: str) -> None
         lambda m: m.search("tea", filters={**ANN, "day": {"near": 3}}),
         lambda m: m.search("tea", filters={**ANN, "OR": []}),
         lambda m: m.search("tea", filters={**ANN, "NOT": "x"}),
+        lambda m: m.search("tea", filters={**ANN, "$or": []}),
+        lambda m: m.search("tea", filters={**ANN, "$nor": 1}),
+        lambda m: m.search("tea", filters={**ANN, "AND": [{"$day": 1}]}),
+        lambda m: m.search("tea", filters={**ANN, "or": [{"day": 1}]}),
+        lambda m: m.search("tea", filters={**ANN, 5: 1}),
         lambda m: m.get_all(filters={"user_id": "a b"}),
         lambda m: m.get_all(run_id="r"),
         lambda m: m.add("tea", user_id=" "),
         lambda m: m.add("tea", timestamp=3, **ANN),
         lambda m: m.add("tea", expiration_date="soon", **ANN),
         lambda m: m.add("", infer=False, **ANN),
+        lambda m: m.add({"role": "user", "content": {"type": "x"}}, infer=False, **ANN),
         lambda m: m.update("no-id", text="x"),
         lambda m: m.update("no-id"),
         lambda m: m.delete("no-id"),
@@ -394,6 +259,18 @@ def test_an_llm_that_fails_or_is_missing_is_mem0s_error_too(tmp_path: Path) -> N
         with pytest.raises(theirs, match="no tokens left"):
             memory.add("tea", **ANN)
         assert memory.get_all(filters=ANN) == {"results": []}
+
+
+def test_a_memory_of_a_config_can_infer_nothing_too(tmp_path: Path) -> None:
+    with Memory.from_config({}, tmp_path / "bank", infer=False, seed=7) as memory:
+        memory.add("tea", **ANN)
+        assert texts(memory.get_all(filters=ANN)) == ["tea"]
+        assert memory.bank.settings.seed == 7
+    other = AsyncMemory.from_config({}, tmp_path / "other", infer=False)
+    asyncio.run(other.add("tea", **ANN))
+    other.close()
+    with pytest.raises(ConfigError, match="infer=False"):
+        Memory.from_config({"infer": False}, tmp_path / "bank")
 
 
 def test_a_config_must_say_where_and_what() -> None:

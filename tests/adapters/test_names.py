@@ -75,3 +75,64 @@ def test_a_long_text_is_kept_in_the_bank(tmp_path: Path) -> None:
         assert bank.agent(DIRECTORY).count() == 1
         assert Names(bank).text(name) == long
         assert Names(bank).texts() == [long]
+
+
+LONG_ONE, LONG_TWO = "Ann Lee of swordfish " * 20, "Bob Ray of swordfish " * 20
+
+
+def files_with_the_texts(folder: Path) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if b"swordfish" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("is_key", [False, True])
+def test_a_vacuum_forgets_a_long_text_that_nothing_uses(tmp_path: Path, is_key: bool) -> None:
+    """An agent or a memory's key has the name of the text."""
+    name = agent_id_of(LONG_ONE)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        Names(bank).keep(LONG_ONE)
+        agent = bank.agent("ann" if is_key else name)
+        key = f"x:{name}" if is_key else None
+        memories = [agent.add(f"memory {number}", key=key) for number in range(2)]
+        memories.append(agent.add("cold", key=key, temperature="cold"))
+        agent.delete(memories[0].id)
+        for memory in memories:  # deleted, archived or active, cold or not: it is there
+            bank.vacuum()
+            assert Names(bank).text(name) == LONG_ONE
+            agent.forget(memory.id)
+        assert bank.vacuum() == []
+        assert files_with_the_texts(tmp_path) == []
+        assert bank.agent(DIRECTORY).count() == 0
+        Names(bank).keep(LONG_ONE)
+        assert Names(bank).text(name) == LONG_ONE
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert bank.vacuum() == []
+    assert files_with_the_texts(tmp_path) == []
+
+
+def test_a_vacuum_leaves_what_it_does_not_know(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        Names(bank).keep(LONG_ONE, LONG_TWO)
+        directory = bank.agent(DIRECTORY)
+        directory.add("a memory of somebody else's")
+        directory.add("under a key", key="mine")
+        directory.pin(directory.history(agent_id_of(LONG_ONE))[0].id)
+        bank.agent(agent_id_of(LONG_TWO)).notes.write("MEMORY.md", "a note")
+        bank.vacuum()
+        assert directory.count() == 4
+
+
+def test_a_vacuum_changes_nothing_where_all_texts_are_in_use(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        Names(bank).keep(LONG_ONE)
+        bank.agent(agent_id_of(LONG_ONE)).add("A memory of hers")
+        before = bank.state_hash()
+        bank.vacuum()
+        assert bank.state_hash() == before
+
+
+def test_texts_of_agents_that_the_bank_does_not_know_are_left_out() -> None:
+    with MemoryBank.ephemeral() as bank:
+        bank.agent(agent_id_of(LONG_ONE)).add("A memory of hers")
+        bank.agent("ann").add("A memory of Ann's")
+        assert Names(bank).texts() == ["ann"]

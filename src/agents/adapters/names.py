@@ -3,13 +3,15 @@
 A text that is an agent id stays as it is, but for an ``@`` that would be read as an escape. In any
 other text, each byte of UTF-8 outside the alphabet becomes ``@`` and two hexadecimal digits:
 ``Ann Lee`` is ``Ann@20Lee``. Ids that begin with ``@@`` are the empty text, and texts that are
-longer than an id may be: of those the id has the SHA-256, and the bank keeps the text.
+longer than an id may be: of those the id has the SHA-256, and the bank keeps the text, until its
+``vacuum`` finds nothing that has the id any more.
 """
 
 import hashlib
 import re
 from typing import TYPE_CHECKING, final
 
+from ..engine.long_names import DIRECTORY, LONG_NAME
 from ..errors import InvalidInput
 from ..memory.records import check_text
 
@@ -18,13 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DIRECTORY", "Names", "agent_id_of", "text_of"]
 
-DIRECTORY = "@@names"
-"""The agent whose memories are the texts that are longer than an agent id."""
 _EMPTY = "@@"
 _LONGEST = 128
 _ESCAPED = re.compile(r"[^A-Za-z0-9._@-]|\A\.|\A@(?=[^A-Za-z0-9._-])|@(?=[0-9A-F]{2})")
 _ESCAPE = re.compile(r"(?:@[0-9A-F]{2})+")
-_LONG = re.compile(r"@@[0-9a-f]{64}")
 
 
 def agent_id_of(text: str) -> str:
@@ -42,7 +41,7 @@ def text_of(agent_id: str) -> str | None:
     """The text that an agent id stands for; None if the id has only the text's hash."""
     if agent_id == _EMPTY:
         return ""
-    if _LONG.fullmatch(agent_id):
+    if LONG_NAME.fullmatch(agent_id):
         return None
     return _ESCAPE.sub(_unescape, agent_id)
 
@@ -69,16 +68,23 @@ class Names:
 
     def text(self, agent_id: str) -> str:
         """The text that an agent id stands for."""
+        text = self.known(agent_id)
+        if text is None:
+            raise InvalidInput(f"the bank does not know the text of the agent id {agent_id}")
+        return text
+
+    def known(self, agent_id: str) -> str | None:
+        """The text that an agent id stands for; None if the bank does not know it."""
         text = text_of(agent_id)
-        if text is not None:
-            return text
-        for version in self._bank.agent(DIRECTORY).history(agent_id):
-            return str(version.value)
-        raise InvalidInput(f"the bank does not know the text of the agent id {agent_id}")
+        if text is None:
+            for version in self._bank.agent(DIRECTORY).history(agent_id):
+                return str(version.value)
+        return text
 
     def texts(self) -> list[str]:
-        """The texts of all agents of the bank, in the order of their ids."""
-        return [self.text(name) for name in self._bank.agents() if name != DIRECTORY]
+        """The texts of all agents of the bank that it knows, in the order of their ids."""
+        found = [self.known(name) for name in self._bank.agents() if name != DIRECTORY]
+        return [text for text in found if text is not None]
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -387,9 +387,9 @@ class MemoryBank(OneWriter):
         """Write the journal's file anew, and the files of mem0's store if it is local.
 
         Purged memories are gone from both before. A vacuum removes them from the free space in the
-        files as well, and deletes stores that a repair set aside. The result names files that may
-        still hold purged texts, and why; it is empty when none does. A vacuum that is killed is
-        begun again by the next :meth:`sync`.
+        files, and deletes stores that a repair set aside, and long names of adapters that nothing
+        has any more. The result names files that may still hold purged texts, and why; it is empty
+        when none does. A vacuum that is killed is begun again by the next :meth:`sync`.
         """
         return upkeep.vacuum(self.parts, progress)
 

@@ -10,6 +10,7 @@ from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.store_sync import Progress
 from .groups import is_board
+from .long_names import forget_unused
 from .open_bank import OpenBank
 from .status import Status, look
 
@@ -117,6 +118,7 @@ def vacuum(bank: OpenBank, progress: Progress | None) -> list[str]:
     """:meth:`MemoryBank.vacuum`."""
     with bank.using():
         _check_outside(bank, "a bank can't be vacuumed")
+        forget_unused(bank)
         bank.ledger.commit()
         return bank.store.vacuum(progress)
 

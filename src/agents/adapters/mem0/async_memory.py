@@ -50,12 +50,14 @@ class AsyncMemory:
         cls,
         config_dict: Mapping[str, Any],
         folder: str | PathLike[str] | None = None,
+        *,
+        infer: bool = True,
         **settings: Any,
     ) -> Self:
         """:meth:`Memory.from_config`."""
         made = Memory.from_config(config_dict, folder, **settings)
         instructions = config_dict.get("custom_instructions")
-        return cls(made.bank, instructions=instructions, closes=True)
+        return cls(made.bank, instructions=instructions, infer=infer, closes=True)
 
     add = _awaited(Memory.add)
     get = _awaited(Memory.get)

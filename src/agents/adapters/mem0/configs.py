@@ -23,7 +23,9 @@ def bank_of(
     if not isinstance(config, Mapping):
         raise ConfigError(f"a config of mem0's is a mapping, not {type(config).__name__}")
     if unknown := [name for name in config if name not in _KNOWN]:
-        raise ConfigError(f"mem0's config has no {unknown[0]!r:.80}", hint="leave it out")
+        is_ours = unknown[0] == "infer"
+        hint = "write Memory.from_config(…, infer=False)" if is_ours else "leave it out"
+        raise ConfigError(f"mem0's config has no {unknown[0]!r:.80}", hint=hint)
     if config.get("reranker"):
         raise ConfigError(
             "a bank has no reranker: it ranks by meaning, by words and by tier",

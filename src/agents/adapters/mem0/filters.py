@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput
 from ...memory.tiers import TIER_NAMES, Tier
-from .payloads import kept_name, tier_of
+from .payloads import kept_name, plain, tier_of
 from .scopes import IDS, checked_id
 
 __all__ = ["Join", "Test", "Wanted", "read_filters"]
@@ -15,6 +15,12 @@ _ABSENT: Final = object()
 _ORDERS: Final = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
 _TEXTS: Final = ("contains", "icontains")
 _OPERATORS: Final = ("eq", "ne", "in", "nin", *_ORDERS, *_TEXTS)
+_JOINS: Final = {each: each for each in ("AND", "OR", "NOT")} | {
+    "$and": "AND",
+    "$or": "OR",
+    "$not": "NOT",
+}
+"""What joins conditions, for mem0 and for its stores."""
 _ONLY_HERE: Final = frozenset({*IDS, "tier", "data", "memory", "hash", "id", "updated_at"})
 """What the bank's metadata does not have under one name for all memories."""
 _LONGEST: Final = 1_000
@@ -84,7 +90,9 @@ class Join(NamedTuple):
             parts = [part for part in parts if part]
         if not parts or {} in parts:  # all memories pass
             return {}
-        found = {"$and" if self.operator == "AND" else "$or": parts}
+        # A join of one filter is that filter: the bank's filters may not be nested deeply.
+        joined = {"$and" if self.operator == "AND" else "$or": parts}
+        found = joined if len(parts) > 1 else parts[0]
         return {"$not": found} if self.operator == "NOT" else found
 
     def tiers(self) -> "tuple[frozenset[Tier] | None, Join]":
@@ -124,10 +132,13 @@ def read_filters(filters: Any) -> tuple[dict[str, str], Join]:
 
 def _read(filters: Mapping[str, Any]) -> Join:
     parts: list[Wanted] = []
-    for name, value in filters.items():
-        if name in ("AND", "OR", "NOT"):
+    for name, given in filters.items():
+        value = _plain(given)
+        if name in _JOINS:
             parts.append(_read_joined(name, value))
-        elif isinstance(value, Mapping):
+            continue
+        _check_name(name, value)
+        if isinstance(value, Mapping):
             parts += [_read_test(name, operator, own) for operator, own in value.items()]
         elif isinstance(value, list):
             parts.append(Test(name, "in", value))
@@ -139,11 +150,22 @@ def _read(filters: Mapping[str, Any]) -> Join:
 def _read_joined(name: str, value: Any) -> Join:
     if not isinstance(value, list):
         raise InvalidInput(f"{name} operator requires a list of conditions")
-    if not value and name != "AND":
+    if not value and _JOINS[name] != "AND":
         raise InvalidInput(f"{name} operator requires a non-empty list of conditions")
     if not all(isinstance(each, Mapping) for each in value):
         raise InvalidInput(f"{name} operator requires a list of conditions")
-    return Join(name, tuple([_read(each) for each in value]))
+    return Join(_JOINS[name], tuple([_read(each) for each in value]))
+
+
+def _check_name(name: Any, value: Any) -> None:
+    """Raise :class:`InvalidInput` for what is no name of metadata, but was meant as a join."""
+    if not isinstance(name, str):
+        raise InvalidInput(f"the keys of filters are text, not {name!r:.80}")
+    has_conditions = isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+    if name.startswith("$") or has_conditions:
+        raise InvalidInput(
+            f"filters have no operator {name!r:.80}", hint="AND, OR and NOT join conditions"
+        )
 
 
 def _read_test(name: str, operator: str, value: Any) -> Test:
@@ -151,7 +173,12 @@ def _read_test(name: str, operator: str, value: Any) -> Test:
         raise InvalidInput(f"Unsupported metadata filter operator: {operator}")
     if operator in ("in", "nin") and not isinstance(value, list | tuple | set | frozenset):
         raise InvalidInput(f"the operator {operator} of {name!r:.80} requires a list")
-    return Test(name, operator, value)
+    return Test(name, operator, _plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """The value, or each value of a list, without the scalars of NumPy."""
+    return [plain(each) for each in value] if isinstance(value, list) else plain(value)
 
 
 def _tier_name(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
+from ...engine.long_names import forget_unused
 from ...errors import ExtractionError, InvalidInput
 from ...memory.records import VALUE
 from ...memory.records import Memory as Record
@@ -70,16 +71,19 @@ class Memory:
         cls,
         config_dict: Mapping[str, Any],
         folder: str | PathLike[str] | None = None,
+        *,
+        infer: bool = True,
         **settings: Any,
     ) -> Self:
         """Open the bank in ``folder`` with the embedder and the LLM that a config of mem0's names.
 
         Without ``folder``, the bank is beside the config's local store: for ``path: db`` it is in
-        ``db.tiermem``. ``settings`` are those of :meth:`MemoryBank.open`. A config without an
-        embedder gets the offline one.
+        ``db.tiermem``. ``infer`` is that of :class:`Memory`, ``settings`` are those of
+        :meth:`MemoryBank.open`. A config without an embedder gets the offline one.
         """
         bank = bank_of(config_dict, folder, settings)
-        return cls(bank, instructions=config_dict.get("custom_instructions"), closes=True)
+        instructions = config_dict.get("custom_instructions")
+        return cls(bank, instructions=instructions, infer=infer, closes=True)
 
     # Storing
 
@@ -263,10 +267,11 @@ class Memory:
             times = {"created_at": now["created_at"], "updated_at": self._now().isoformat()}
             own = {name: value for name, value in now.items() if name != owner}
             found = kept({**own, **given, **times})
+            tier = Tier.NORMAL if found.tier is None else found.tier
             self._agent(memory).update(
                 memory.id,
                 memory.content if text is None else text,
-                found.tier if "tier" in given else None,
+                tier if "tier" in given else None,
                 found.metadata,
                 value=found.value if found.value or VALUE in memory.metadata else None,
             )
@@ -300,12 +305,13 @@ class Memory:
         """Purge the memories of all agents of the bank, with their history; notes stay."""
         logger.warning("resetting all memories")
         with self.bank.transaction():
-            for agent in map(self.bank.agent, self.bank.agents()):
+            for agent in map(self.bank.agent, self._scopes.agents()):
                 hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
                 for memory in agent.all() + hidden:
                     if memory.kind != "note":
                         _unpin(agent, memory)
                         agent.forget(memory.id)
+            forget_unused(self.bank.parts)
 
     # Closing
 

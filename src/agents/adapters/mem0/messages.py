@@ -33,19 +33,10 @@ def chat_of(messages: Any) -> list[dict[str, Any]]:
         return [{"role": "user", "content": messages}]
     if isinstance(messages, Mapping):
         messages = [messages]
-    if not isinstance(messages, list):
-        raise invalid_request(
-            "messages must be str, dict, or list[dict]",
-            "VALIDATION_003",
-            {
-                "provided_type": type(messages).__name__,
-                "valid_types": ["str", "dict", "list[dict]"],
-            },
-            "Convert your input to a string, dictionary, or list of dictionaries.",
-        )
+    _check_list(messages)
     found = []
     for message in messages:
-        text = _text(message.get("content")) if isinstance(message, Mapping) else None
+        text = _text(message.get("content"))
         if text is None or message.get("role") is None:
             logger.warning("a message without role or text is left out")
         else:
@@ -53,6 +44,21 @@ def chat_of(messages: Any) -> list[dict[str, Any]]:
             name = {} if in_parts else {"name": message.get("name")}
             found.append({"role": message["role"], "content": text, **name})
     return found
+
+
+def _check_list(messages: Any) -> None:
+    """Raise mem0's error for what is no list of messages, before anything of it is stored."""
+    given = type(messages).__name__
+    if isinstance(messages, list):
+        odd = [each for each in messages if not isinstance(each, Mapping)]
+        given = f"list[{type(odd[0]).__name__}]" if odd else ""
+    if given:
+        raise invalid_request(
+            "messages must be str, dict, or list[dict]",
+            "VALIDATION_003",
+            {"provided_type": given, "valid_types": ["str", "dict", "list[dict]"]},
+            "Convert your input to a string, dictionary, or list of dictionaries.",
+        )
 
 
 def said(chat: list[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
@@ -74,6 +80,6 @@ def _text(content: Any) -> Any:
         parts = [part for part in content if isinstance(part, Mapping)]
         texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
         return " ".join(texts) if texts else None
-    if isinstance(content, Mapping):
+    if isinstance(content, Mapping) and content.get("type") == "image_url":
         return None
     return content

@@ -92,9 +92,11 @@ class Scopes:
         return self._names.agent_id(text)
 
     def owner(self, agent_id: str) -> Owner:
-        """Whom an agent of the bank stands for."""
+        """Whom an agent of the bank stands for. One whose text is unknown is a user of that id."""
         if agent_id not in self._owners:
-            text = self._names.text(agent_id)
+            text = self._names.known(agent_id)
+            if text is None:
+                return Owner("user_id", agent_id)
             name, found, value = text.partition("=")
             is_named = found and name in IDS
             self._owners[agent_id] = Owner(name, value) if is_named else Owner("user_id", text)
@@ -108,9 +110,13 @@ class Scopes:
         if first is not None:
             own = self._names.agent_id(_text(Owner(first, wanted[first])))
             yield Part([own], {name: wanted[name] for name in wanted if name != first})
-        agents = [name for name in self._bank.agents() if name != DIRECTORY] if before else []
+        agents = self.agents() if before else []
         if found := [agent for agent in agents if self.owner(agent).name in before]:
             yield Part(found, wanted)
+
+    def agents(self) -> list[str]:
+        """The agents of the bank that stand for an owner: all but the directory of names."""
+        return [name for name in self._bank.agents() if name != DIRECTORY]
 
     def agent_of(self, memory_id: object) -> str | None:
         """The agent that a memory's id names; None if there is no such agent."""
