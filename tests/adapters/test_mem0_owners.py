@@ -163,3 +163,22 @@ def test_an_agent_whose_text_nobody_knows_breaks_no_call(tmp_path: Path) -> None
         assert {row.get("user_id") for row in rows} == {unknown, "ann", None}
         memory.delete_all(agent_id="bot")
         assert len(memory.get_all(filters={"user_id": "*"})["results"]) == 2
+
+
+def test_what_is_pinned_past_its_end_is_deleted(tmp_path: Path) -> None:
+    with opened(tmp_path) as memory:
+        for _ in range(2):
+            add(memory, "milk")
+            (agent_id,) = memory.bank.agents()
+            agent = memory.bank.agent(agent_id)
+            pinned = agent.add("tea", ttl=3)
+            agent.pin(pinned.id)
+            memory.bank.advance(memory.bank.tick + 10)
+            assert sorted(texts(memory.get_all(filters=ANN))) == ["milk", "tea"]
+            memory.delete_all(**ANN)
+            assert texts(memory.get_all(filters=ANN)) == []
+        again = agent.add("tea", ttl=3)
+        agent.pin(again.id)
+        memory.bank.advance(memory.bank.tick + 10)
+        memory.delete(again.id)
+        assert texts(memory.get_all(filters=ANN)) == []

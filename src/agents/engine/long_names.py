@@ -30,7 +30,8 @@ def forget_unused(bank: OpenBank) -> None:
             return
         memories = _memories(bank, owner)
         unused -= {each.key[-_LENGTH:] for each in memories if each.key is not None}
-        if memories or blocks[owner].notes:
+        own = blocks[owner]
+        if memories or (not own.is_common and own.notes):
             unused.discard(owner)
     if unused:
         with bank.changing():

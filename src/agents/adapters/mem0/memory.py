@@ -15,6 +15,7 @@ from ...memory.records import Memory as Record
 from ...memory.retention import Retention
 from ...memory.tiers import Tier
 from ...storage.mem0.errors import extraction_failed
+from ..removing import remove
 from .configs import bank_of
 from .filters import read_filters
 from .finding import Finder
@@ -283,7 +284,7 @@ class Memory:
             memory = self._live(memory_id)
             if memory is None:
                 raise InvalidInput(f"Memory with id {memory_id} not found")
-            self._delete(memory)
+            remove(self._agent(memory), memory)
         return {"message": "Memory deleted successfully!"}
 
     def delete_all(
@@ -298,7 +299,7 @@ class Memory:
             )
         with self.bank.transaction():
             for memory in self._finder.all(ids, read_filters(ids)[1], None):
-                self._delete(memory)
+                remove(self._agent(memory), memory)
         return {"message": "Memories deleted successfully!"}
 
     def reset(self) -> None:
@@ -309,7 +310,8 @@ class Memory:
                 hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
                 for memory in agent.all() + hidden:
                     if memory.kind != "note":
-                        _unpin(agent, memory)
+                        if memory.tier is Tier.PINNED:
+                            agent.unpin(memory.id)
                         agent.forget(memory.id)
             forget_unused(self.bank.parts)
 
@@ -345,16 +347,6 @@ class Memory:
         """The active memory that an id of mem0's stands for."""
         agent = self._scopes.agent_of(memory_id)
         return None if agent is None else live(self.bank.parts, agent, str(memory_id))
-
-    def _delete(self, memory: Record) -> None:
-        agent = self._agent(memory)
-        _unpin(agent, memory)
-        agent.delete(memory.id)
-
-
-def _unpin(agent: AgentMemory, memory: Record) -> None:
-    if memory.tier is Tier.PINNED:
-        agent.unpin(memory.id)
 
 
 def _check_no_ids(given: Mapping[str, Any], call: str) -> None:
