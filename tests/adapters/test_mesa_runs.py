@@ -3,7 +3,9 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("mesa")
@@ -88,6 +90,24 @@ def test_why_shows_searches_actions_and_that_nothing_was_recalled(tmp_path: Path
     assert (found.given, found.not_given) == ((), ())
     assert "did not ask" in found.note
     assert decision(tmp_path / "run", "Walker_2", 2).did == ()
+
+
+def test_why_tells_an_action_as_it_was_at_the_call(tmp_path: Path) -> None:
+    town = walked(1, n=1, folder=tmp_path / "run")
+    memory = next(iter(town.agents)).memory
+    details: dict[str, Any] = {"to": 1, "coins": [np.int64(5), {"kind": "gold"}]}
+    with town.memories.step():
+        memory.record_action("pay", details)
+        details["to"] = 2
+        memory.record_action("pay", details)
+        details["coins"][1]["kind"] = town
+        details["coins"].clear()
+    town.memories.close(report=False)
+    did = decision(tmp_path / "run", "Walker_1", 2).did
+    assert [deed.arguments for deed in did] == [
+        {"to": to, "coins": [5, {"kind": "gold"}]} for to in (1, 2)
+    ]
+    assert did[0].text == 'pay succeeded: {"coins": [5, {"kind": "gold"}], "to": 1}'
 
 
 def test_the_life_of_a_memory_is_told(folder: Path) -> None:

@@ -16,6 +16,7 @@ from ...bank.given import given_hits
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
+from ...memory.json_value import plain_scalar
 from ...memory.records import Hits
 from ...memory.requests import check_agent_id, check_new
 from ...version import __version__
@@ -131,7 +132,8 @@ class OutsideRun:
     ) -> None:
         """An agent does something; ``row`` is the memory that it becomes."""
         kept = None if row is None else self._checked(row)
-        self._of(agent_id).deeds.append(_Deed(action, DONE if success else FAILED, kept))
+        own = Action(action.name, {key: _copied(each) for key, each in action.arguments.items()})
+        self._of(agent_id).deeds.append(_Deed(own, DONE if success else FAILED, kept))
 
     def recall(self, questions: Iterable[tuple[str, str]]) -> None:
         """Give agents what they should have in mind for a query: one search for all of them."""
@@ -254,10 +256,13 @@ class OutsideRun:
         return self._doings.setdefault(agent_id, _Doings())
 
     def _checked(self, row: Row) -> Row:
+        """The row as it is now: the program may change what it gave before the tick ends."""
         if not self.bank.parts.is_open:
             raise BankClosed("the memories of this model were closed", hint="make the model again")
-        check_new(row, self.bank.settings.memory.max_content_bytes)
-        return row
+        most = self.bank.settings.memory.max_content_bytes
+        agent, content, tier, metadata, options = check_new(row, most)
+        own = None if metadata is None else dict(metadata)  # plain, so that equal ones are shared
+        return agent, content, None if options.keeps_tier else tier, own, options
 
     def _record_beginning(self) -> None:
         """Tick 0: the agents' first memories."""
@@ -322,6 +327,15 @@ class Tick:
             failed = error is not None
         finally:
             self._run.done(failed=failed)
+
+
+def _copied(value: object) -> object:
+    """A JSON value of the program's, which it can't change any more."""
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_copied, value))
+    return plain_scalar(value)
 
 
 def _seen(own: _Doings) -> Observation:
