@@ -102,7 +102,10 @@ class Memories:
 
     @property
     def bank(self) -> MemoryBank:
-        """The bank of the run, to look at."""
+        """The bank of the run. Its own searches count as uses, and no record tells of its changes.
+
+        To look at memories, use ``agent.memory.kept``.
+        """
         return self._run.bank
 
     @property
