@@ -384,8 +384,9 @@ def test_steps_may_come_from_another_thread() -> None:
     assert first(town).memory.search("Whom did I meet?")
 
 
-def test_a_run_is_not_closed_inside_a_step(tmp_path: Path) -> None:
-    town = walked(1, folder=tmp_path / "run")
+@pytest.mark.parametrize("name", ["run", None])
+def test_a_run_is_not_closed_inside_a_step(tmp_path: Path, name: str | None) -> None:
+    town = walked(1, folder=name and tmp_path / name)
     with town.memories.step(), pytest.raises(BankError, match="inside a transaction"):
         town.memories.close()
     summary = town.memories.close(report=False)

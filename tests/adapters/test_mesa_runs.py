@@ -156,6 +156,25 @@ def test_closing_writes_the_results_and_what_was_remembered_last(tmp_path: Path)
     assert json.loads((tmp_path / "run/summary.json").read_text()) == summary
 
 
+@pytest.mark.parametrize("steps", [0, 3])
+def test_without_a_folder_the_summary_is_the_same(tmp_path: Path, steps: int) -> None:
+    kept, alone = (walked(steps, folder=folder) for folder in (tmp_path / "run", None))
+    for town in (kept, alone):
+        next(iter(town.agents)).memory.add("It was a good day.")
+    summary = alone.memories.close()
+    assert summary == kept.memories.close(report=False) == alone.memories.close()
+    assert summary["memories"] == 4 + 8 * steps + 1
+
+
+def test_a_run_that_failed_has_the_summary_of_its_whole_steps() -> None:
+    town = walked(2)
+    end = town.memories.record["state_hash"]
+    with pytest.raises(ZeroDivisionError), town.memories.step():
+        raise ZeroDivisionError
+    summary = town.memories.close()
+    assert (summary["ticks"], summary["state_hash"]) == (2, end)
+
+
 def test_a_run_without_steps_is_a_run(tmp_path: Path, tiermem: Tiermem) -> None:
     summary = Town(folder=tmp_path / "run").memories.close(report=False)
     assert summary["memories"] == 4

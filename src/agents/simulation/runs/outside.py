@@ -24,7 +24,9 @@ from ..loop.decisions import DONE, FAILED, DecisionLog
 from ..loop.keeping import check_number
 from ..loop.tick_end import do_what_is_due, tick_record
 from ..protocols import Action, Answer, Ask, Observation, Remark
+from ..worlds.outside import Outside
 from .folder import FORMAT, make_folder
+from .outputs import summary_of
 from .run import Run
 from .scenario import check_repeatable
 
@@ -222,7 +224,7 @@ class OutsideRun:
             )
 
     def close(self, *, report: bool = True) -> dict[str, Any]:
-        """Write the results to the run's folder, and close the bank; give the summary.
+        """Write the results to the run's folder, if it has one, and close the bank; the summary.
 
         What agents remembered after the last tick becomes one more tick. To close again gives the
         same summary.
@@ -235,9 +237,11 @@ class OutsideRun:
             elif any(own.rows() for own in self._doings.values()):
                 with self.tick():
                     pass
+        if self.folder is None:
+            self._summary = summary_of(self.bank, self.bank.settings, Outside())
         self.leave()
         if self.folder is None:
-            return {}
+            return dict(self._summary)
         with Run.open(self.folder) as run:
             self._summary = run.finish(report=report)
         return dict(self._summary)
