@@ -13,7 +13,7 @@ pytest.importorskip("mesa")
 from mesa_models import QUICK, Town, walked
 
 from banks import ROOT
-from tiermem import MemoryBank
+from tiermem import InvalidInput, MemoryBank
 from tiermem.interfaces.cli import app
 from tiermem.simulation.runs.decisions import decision
 from tiermem.simulation.runs.life import life
@@ -173,6 +173,15 @@ def test_a_run_that_failed_has_the_summary_of_its_whole_steps() -> None:
         raise ZeroDivisionError
     summary = town.memories.close()
     assert (summary["ticks"], summary["state_hash"]) == (2, end)
+
+
+def test_a_metric_has_no_name_of_the_table_itself(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="'tick' is a column"):
+        Town(folder=tmp_path / "run", metrics={"fine": "greetings", "tick": "greetings"})
+    assert not (tmp_path / "run").exists()
+    names = {"pinned": "greetings", "agents": "greetings", "state_hash": "greetings"}
+    walked(1, folder=tmp_path / "run", metrics=names).memories.close(report=False)
+    assert [*(rows_of(tmp_path / "run/metrics.parquet") or [])[0]] == ["tick", *names]
 
 
 def test_a_run_without_steps_is_a_run(tmp_path: Path, tiermem: Tiermem) -> None:

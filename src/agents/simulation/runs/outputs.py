@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "TICK",
     "by_agent_of",
     "metric_rows",
     "most_retrieved",
@@ -51,6 +52,9 @@ __all__ = [
 
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
+
+TICK = "tick"
+"""The column of ``metrics.parquet`` that is no metric."""
 
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
@@ -106,7 +110,7 @@ def write(
 
 def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of ``metrics.parquet``."""
-    return [{"tick": record["tick"], **record["metrics"]} for record in records]
+    return [{TICK: record[TICK], **record["metrics"]} for record in records]
 
 
 def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
