@@ -13,11 +13,12 @@ pytest.importorskip("mesa")
 from mesa_models import QUICK, Town, walked
 
 from banks import ROOT
-from tiermem import InvalidInput, MemoryBank
+from tiermem import InvalidInput, MemoryBank, RunError
 from tiermem.interfaces.cli import app
 from tiermem.simulation.runs.decisions import decision
 from tiermem.simulation.runs.life import life
 from tiermem.simulation.runs.outputs import rows_of
+from tiermem.simulation.runs.run import Run
 
 Tiermem = Callable[..., tuple[int, str, str]]
 
@@ -193,7 +194,9 @@ def test_a_run_without_steps_is_a_run(tmp_path: Path, tiermem: Tiermem) -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        ("resume",),
         ("resume", "--ticks", "9"),
+        ("resume", "--from-tick", "1"),
         ("replay",),
         ("branch", "--at", "1", "--out", "other"),
     ],
@@ -207,6 +210,19 @@ def test_what_only_the_model_can_do_is_refused(
     assert "Mesa" in error
     assert "run the program again" in error
     assert not Path("other").exists()
+    assert not (folder / "report.html").exists()
+    assert json.loads(tiermem("show", folder, "--tick", 3, "--json")[1])
+
+
+def test_results_that_can_not_be_written_are_for_report(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr("tiermem.simulation.runs.outputs.replace_file", full)
+    with Run.open(folder) as run, pytest.raises(RunError, match=f"run: tiermem report {folder}"):
+        run.finish()
 
 
 def test_a_scenario_can_not_name_the_world_of_a_program(tmp_path: Path, tiermem: Tiermem) -> None:

@@ -29,7 +29,7 @@ from ..analysis.figures import section
 from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
-from ..worlds.outside import agents_of
+from ..worlds.outside import agents_of, is_outside
 from .decision_table import decision_table
 from .kept_effects import effects_section
 from .studying import study_run
@@ -101,9 +101,10 @@ def write(
             )
             replace_file(folder / "report.html", render_run(results))
     except OSError as error:
+        command = f"{'report' if is_outside(settings) else 'resume'} {quote(str(folder))}"
         raise RunError(
             f"what came out of {folder} can't be written: {error}",
-            hint=f"the run itself is whole; make room and run: tiermem resume {quote(str(folder))}",
+            hint=f"the run itself is whole; make room and run: tiermem {command}",
         ) from error
     return summary
 
