@@ -93,6 +93,16 @@ LOOKS: dict[str, Callable[[KeptMemories, str], object]] = {
 }
 
 
+def test_looking_between_steps_changes_nothing() -> None:
+    looked, plain = Town(), Town()
+    for _ in range(3):
+        looked.step()
+        plain.step()
+        for agent in looked.agents:
+            assert agent.memory.search(MET)
+    assert looked.memories.bank.state_hash() == plain.memories.bank.state_hash()
+
+
 def look_at_all(town: Town) -> None:
     for agent in town.agents:
         kept = agent.memory.kept

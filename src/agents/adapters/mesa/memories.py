@@ -121,7 +121,10 @@ class Memories:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """The record of the last step, as in ``ticks.parquet``; empty before the first step."""
+        """The record of the last step, as in ``ticks.parquet``; empty before the first step.
+
+        Its ``agents`` counts all agents that the run has had, also those that left the model.
+        """
         return self._run.record
 
     def step(self) -> Tick:

@@ -285,7 +285,7 @@ class OutsideRun:
     def _record(
         self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
     ) -> None:
-        agents = list(self._agents)
+        agents = list(self._agents)  # all that ever came: the log has a place for each
         record = {**tick_record(self.bank, found, metrics), "agents": len(agents)}
         state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
         kept = (log.retrieved, log.packed()) if log else (b"", b"")
