@@ -92,6 +92,7 @@ class Memories:
         finalize(self, MemoryBank.close, self._run.bank, sync=False)
         self._register = model.register_agent
         model.register_agent = self._registered
+        model.__getstate__ = refuse_copies  # copy.copy() copies no attribute: none refuses it
         for agent in model.agents:
             self._attach(agent)
 
