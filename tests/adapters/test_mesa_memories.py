@@ -388,6 +388,7 @@ def test_a_run_is_not_closed_inside_a_step(tmp_path: Path, name: str | None) -> 
 
 def test_a_folder_that_is_no_run_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("42")
-    with pytest.raises(RunError, match="no run"):
-        Town(folder=tmp_path, replace=True)
+    for place in (tmp_path, tmp_path / "thesis.txt", Path("/")):
+        with pytest.raises(RunError, match=r"run.*; name another folder$"):
+            Town(folder=place, replace=True)
     assert (tmp_path / "thesis.txt").read_text() == "42"

@@ -110,7 +110,8 @@ class OutsideRun:
         def fill(new: Path) -> None:
             MemoryBank.open(new / "bank", settings).close(sync=False)
 
-        make_folder(folder, settings, about, {}, force=replace, fill=fill)
+        remedy = "name another folder"
+        make_folder(folder, settings, about, {}, force=replace, fill=fill, remedy=remedy)
         made = cls(folder, MemoryBank.open(folder / "bank", settings), metrics)
         _open[folder] = made
         return made
