@@ -3,7 +3,9 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("mesa")
@@ -11,11 +13,12 @@ pytest.importorskip("mesa")
 from mesa_models import QUICK, Town, walked
 
 from banks import ROOT
-from tiermem import MemoryBank
+from tiermem import InvalidInput, MemoryBank, RunError
 from tiermem.interfaces.cli import app
 from tiermem.simulation.runs.decisions import decision
 from tiermem.simulation.runs.life import life
 from tiermem.simulation.runs.outputs import rows_of
+from tiermem.simulation.runs.run import Run
 
 Tiermem = Callable[..., tuple[int, str, str]]
 
@@ -90,6 +93,24 @@ def test_why_shows_searches_actions_and_that_nothing_was_recalled(tmp_path: Path
     assert decision(tmp_path / "run", "Walker_2", 2).did == ()
 
 
+def test_why_tells_an_action_as_it_was_at_the_call(tmp_path: Path) -> None:
+    town = walked(1, n=1, folder=tmp_path / "run")
+    memory = next(iter(town.agents)).memory
+    details: dict[str, Any] = {"to": 1, "coins": [np.int64(5), {"kind": "gold"}]}
+    with town.memories.step():
+        memory.record_action("pay", details)
+        details["to"] = 2
+        memory.record_action("pay", details)
+        details["coins"][1]["kind"] = town
+        details["coins"].clear()
+    town.memories.close(report=False)
+    did = decision(tmp_path / "run", "Walker_1", 2).did
+    assert [deed.arguments for deed in did] == [
+        {"to": to, "coins": [5, {"kind": "gold"}]} for to in (1, 2)
+    ]
+    assert did[0].text == 'pay succeeded: {"coins": [5, {"kind": "gold"}], "to": 1}'
+
+
 def test_the_life_of_a_memory_is_told(folder: Path) -> None:
     with MemoryBank.at(folder / "bank") as bank:
         home, late = (bank.agent(name).all()[0] for name in ("Walker_1", "Walker_4"))
@@ -136,6 +157,34 @@ def test_closing_writes_the_results_and_what_was_remembered_last(tmp_path: Path)
     assert json.loads((tmp_path / "run/summary.json").read_text()) == summary
 
 
+@pytest.mark.parametrize("steps", [0, 3])
+def test_without_a_folder_the_summary_is_the_same(tmp_path: Path, steps: int) -> None:
+    kept, alone = (walked(steps, folder=folder) for folder in (tmp_path / "run", None))
+    for town in (kept, alone):
+        next(iter(town.agents)).memory.add("It was a good day.")
+    summary = alone.memories.close()
+    assert summary == kept.memories.close(report=False) == alone.memories.close()
+    assert summary["memories"] == 4 + 8 * steps + 1
+
+
+def test_a_run_that_failed_has_the_summary_of_its_whole_steps() -> None:
+    town = walked(2)
+    end = town.memories.record["state_hash"]
+    with pytest.raises(ZeroDivisionError), town.memories.step():
+        raise ZeroDivisionError
+    summary = town.memories.close()
+    assert (summary["ticks"], summary["state_hash"]) == (2, end)
+
+
+def test_a_metric_has_no_name_of_the_table_itself(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="'tick' is a column"):
+        Town(folder=tmp_path / "run", metrics={"fine": "greetings", "tick": "greetings"})
+    assert not (tmp_path / "run").exists()
+    names = {"pinned": "greetings", "agents": "greetings", "state_hash": "greetings"}
+    walked(1, folder=tmp_path / "run", metrics=names).memories.close(report=False)
+    assert [*(rows_of(tmp_path / "run/metrics.parquet") or [])[0]] == ["tick", *names]
+
+
 def test_a_run_without_steps_is_a_run(tmp_path: Path, tiermem: Tiermem) -> None:
     summary = Town(folder=tmp_path / "run").memories.close(report=False)
     assert summary["memories"] == 4
@@ -145,7 +194,9 @@ def test_a_run_without_steps_is_a_run(tmp_path: Path, tiermem: Tiermem) -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        ("resume",),
         ("resume", "--ticks", "9"),
+        ("resume", "--from-tick", "1"),
         ("replay",),
         ("branch", "--at", "1", "--out", "other"),
     ],
@@ -159,6 +210,19 @@ def test_what_only_the_model_can_do_is_refused(
     assert "Mesa" in error
     assert "run the program again" in error
     assert not Path("other").exists()
+    assert not (folder / "report.html").exists()
+    assert json.loads(tiermem("show", folder, "--tick", 3, "--json")[1])
+
+
+def test_results_that_can_not_be_written_are_for_report(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr("tiermem.simulation.runs.outputs.replace_file", full)
+    with Run.open(folder) as run, pytest.raises(RunError, match=f"run: tiermem report {folder}"):
+        run.finish()
 
 
 def test_a_scenario_can_not_name_the_world_of_a_program(tmp_path: Path, tiermem: Tiermem) -> None:

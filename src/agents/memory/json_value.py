@@ -6,12 +6,20 @@ import math
 from ..errors import InvalidContent, InvalidInput
 from .records import check_text, shown
 
-__all__ = ["check_value_text", "value_text"]
+__all__ = ["check_value_text", "plain_scalar", "value_text"]
 
 _MOST_BYTES = 1 << 20
 _DEEPEST = 64
 _LONGEST_NUMBER = 1024  # bits; Python refuses to read numbers that are much longer
 _json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def plain_scalar(value: object) -> object:
+    """The plain value of a NumPy number, truth value or text; any other value as it is."""
+    from numpy import generic  # whoever has such a value has imported it
+
+    plain = value.item() if isinstance(value, generic) else value
+    return plain if type(plain) in (str, bool, int, float) else value
 
 
 def value_text(value: object) -> str:
@@ -46,7 +54,7 @@ def _bounded(text: str) -> str:
 
 
 def _checked(value: object, place: str, depth: int) -> object:
-    """The value with lists for tuples, or :class:`InvalidInput` that names the wrong place."""
+    """The value, lists and scalars plain, or :class:`InvalidInput` that names the wrong place."""
     if value is None or type(value) is bool:
         return value
     if type(value) is int and value.bit_length() <= _LONGEST_NUMBER:
@@ -67,6 +75,9 @@ def _checked(value: object, place: str, depth: int) -> object:
             _text(key, place): _checked(each, f"{place}.{key:.40}", depth - 1)
             for key, each in value.items()
         }
+    plain = plain_scalar(value)
+    if plain is not value:
+        return _checked(plain, place, depth)
     raise InvalidInput(
         f"{place:.80} is not JSON that can be kept: {shown(value)}",
         hint="use text, finite numbers, true, false, null, lists and mappings",

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, final
 
 from ..errors import InvalidContent, InvalidMetadata
-from .json_value import check_value_text
+from .json_value import check_value_text, plain_scalar
 from .records import VALUE, Scalar, check_text, shown
 from .sources import SOURCE
 
@@ -110,9 +110,8 @@ def _unflat(flat: Sequence[Any]) -> dict[str, Scalar]:
 
 
 def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
-    for key, value in metadata.items():
-        _check_entry(key, value)
-    kept = KeptMetadata({key: metadata[key] for key in sorted(metadata)})
+    plain = {key: _checked_entry(key, value) for key, value in metadata.items()}
+    kept = KeptMetadata({key: plain[key] for key in sorted(plain)})
     size = len(kept.json.encode())
     if VALUE in kept:
         check_value_text(kept[VALUE])
@@ -125,7 +124,8 @@ def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
     return kept
 
 
-def _check_entry(key: object, value: object) -> None:
+def _checked_entry(key: object, value: object) -> Scalar:
+    """The value, plain if it was a scalar of NumPy, or :class:`InvalidMetadata`."""
     if not isinstance(key, str) or not key:
         raise InvalidMetadata(f"metadata keys are non-empty text, not {key!r}")
     if key in RESERVED_METADATA_KEYS:
@@ -144,12 +144,15 @@ def _check_entry(key: object, value: object) -> None:
     except InvalidContent as error:
         raise InvalidMetadata(error.why, hint=error.hint) from None
     # Exact types: the journal returns no subclass of str or int.
-    if value is None or type(value) in (str, bool):
-        return
+    if value is None or type(value) is str or type(value) is bool:
+        return value
     if type(value) is int and -(2**63) <= value < 2**63:
-        return
+        return value
     if type(value) is float and math.isfinite(value):
-        return
+        return value
+    plain = plain_scalar(value)
+    if plain is not value:
+        return _checked_entry(key, plain)
     raise InvalidMetadata(
         f"metadata {key}={shown(value)}: values are text, finite numbers (whole ones of 64 bits), "
         "true, false or null"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
 from .insights import EVIDENCE, IMPORTANCE, check_importance, evidence_text
-from .json_value import value_text
+from .json_value import plain_scalar, value_text
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
 from .records import KEY, VALUE, check_text
@@ -276,13 +276,26 @@ def action_text(action_type: object, details: object, success: object) -> str:
         raise InvalidInput(f"success is True or False, not {success!r:.40}")
     if isinstance(details, Mapping):
         try:
-            details = json.dumps(dict(details), ensure_ascii=False, sort_keys=True, allow_nan=False)
+            details = _details(dict(details))
         except (TypeError, ValueError) as error:
             raise InvalidContent(f"an action's details must be JSON: {error}") from None
     elif not isinstance(details, str):
         raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
     text = f"{action_type} {'succeeded' if success else 'failed'}"
     return f"{text}: {details}" if details else text
+
+
+def _not_json(value: object) -> object:
+    """For a value that JSON lacks: the plain one, if it is a scalar of NumPy."""
+    plain = plain_scalar(value)
+    if plain is value:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return plain
+
+
+_details = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, allow_nan=False, default=_not_json
+).encode
 
 
 # What may become a part of a memory, or name its agent

@@ -1,12 +1,23 @@
 """Metadata that memories share: checked once, kept once, and never another bank's."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from agents import InvalidMetadata
+from agents import InvalidMetadata, MemoryBank
 from agents.memory.metadata import SharedMetadata, check_metadata
 from banks import OpenBank
+
+NUMPY: dict[str, Any] = {
+    "whole": np.int64(-3), "byte": np.uint8(7), "share": np.float64(0.1), "half": np.float32(0.5),
+    "yes": np.bool_(True), "no": np.bool_(False), "name": np.str_("Zoë"), "plain": 4,
+}  # fmt: skip
+PLAIN = {
+    "whole": -3, "byte": 7, "share": 0.1, "half": 0.5, "yes": True, "no": False, "name": "Zoë",
+    "plain": 4,
+}  # fmt: skip
 
 GIVEN: list[Any] = [
     None,
@@ -64,3 +75,50 @@ def test_a_bank_keeps_what_it_was_given(make_bank: OpenBank) -> None:
     alice = make_bank().agent("alice")
     added = [alice.add(f"note {n}", metadata={"a": value}) for n, value in enumerate((1, True, 1))]
     assert [type(alice.get(memory.id).metadata["a"]) for memory in added] == [int, bool, int]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_scalar_of_numpy_becomes_the_plain_value(shared: bool) -> None:
+    check = SharedMetadata().check if shared else check_metadata
+    for names in ([*NUMPY], ["whole"], ["name", "yes"]):
+        given = {name: NUMPY[name] for name in names}
+        kept, plain = check(given), check({name: PLAIN[name] for name in names})
+        assert kept is not None
+        assert plain is not None
+        assert kept.json == plain.json
+        assert [type(value) for value in kept.values()] == [type(own) for own in plain.values()]
+        assert given == {name: NUMPY[name] for name in names}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.float64("nan"), np.float64("inf"), np.float32("-inf"), np.uint64(2**63), np.array([1]),
+        np.array(1), np.complex128(1), np.datetime64("2026-01-01"), np.bytes_(b"x"),
+        np.longdouble(1), np.str_("a\0b"), np.str_("\ud800"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_plain_value_of_numpy_is_refused(value: Any) -> None:
+    for check in (check_metadata, SharedMetadata().check):
+        with pytest.raises(InvalidMetadata, match=r"metadata .*a"):
+            check({"a": value})
+
+
+def test_values_of_numpy_are_stored_as_the_same_bytes(tmp_path: Path) -> None:
+    hashes = set()
+    for name, given in (("numpy", NUMPY), ("plain", PLAIN)):
+        with MemoryBank.open(tmp_path / name, storage={"sync": "manual"}) as bank:
+            alice = bank.agent("alice")
+            memory = alice.add("one", metadata=given)
+            alice.add_many([("two", "low", given), ("three", None, {"day": given["whole"]})])
+            alice.update(memory.id, "one more", metadata=given)
+            alice.add("four", session=given["byte"], speaker=given["name"])
+            alice.add("five", value={"all": [given]})
+            alice.record_action("pay", {"to": [given], **given})
+            before = bank.state_hash()
+            hashes.add((before, bank.ticks.journal_hash()))
+        with MemoryBank.open(tmp_path / name) as bank:
+            assert bank.state_hash() == before
+            assert dict(bank.agent("alice").all()[0].metadata) == PLAIN
+    assert len(hashes) == 1

@@ -11,6 +11,7 @@ from ...memory.requests import action_text
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ...simulation.protocols import Action
 from ...simulation.runs.outside import OutsideRun
+from .kept import KeptMemories
 
 __all__ = ["MesaMemory", "refuse_copies"]
 
@@ -115,33 +116,37 @@ class MesaMemory:
         return self._run.search(self.agent_id, query, limit)
 
     @property
-    def kept(self) -> AgentMemory:
-        """The agent's memories in the bank, to look at: ``all``, ``count``, ``history``, …"""
-        return self._run.bank.agent(self.agent_id)
+    def kept(self) -> KeptMemories:
+        """The agent's memories in the bank, to look at: ``all``, ``count``, ``search``, …"""
+        return KeptMemories(self._own)
 
     # Changing
 
     def pin(self, memory_id: str) -> Memory:
         """Pin a memory, inside a step: :meth:`AgentMemory.pin`."""
         self._change("pin_memory", memory_id)
-        return self.kept.pin(memory_id)
+        return self._own.pin(memory_id)
 
     def unpin(self, memory_id: str, to: TierLike = Tier.NORMAL) -> Memory:
         """Unpin a memory, inside a step: :meth:`AgentMemory.unpin`."""
         self._change("unpin_memory", memory_id)
-        return self.kept.unpin(memory_id, to)
+        return self._own.unpin(memory_id, to)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier, inside a step: :meth:`AgentMemory.set_tier`."""
         self._change("set_memory_tier", memory_id)
-        return self.kept.set_tier(memory_id, tier)
+        return self._own.set_tier(memory_id, tier)
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory, inside a step: :meth:`AgentMemory.delete`."""
         self._change("forget_memory", memory_id)
-        self.kept.delete(memory_id)
+        self._own.delete(memory_id)
+
+    @property
+    def _own(self) -> AgentMemory:
+        return self._run.bank.agent(self.agent_id)
 
     def _change(self, name: str, memory_id: str) -> None:
         self._run.check_inside("memories are changed")
-        self.kept.get(memory_id)
+        self._own.get(memory_id)
         self._run.do(self.agent_id, Action(name, {"memory_id": memory_id}))

@@ -14,6 +14,7 @@ from ...bank.opening import Config
 from ...config.load import load_settings
 from ...errors import InvalidInput
 from ...memory.tiers import TIER_NAMES
+from ...simulation.runs.outputs import TICK
 from ...simulation.runs.outside import OutsideRun, Tick
 from ...simulation.worlds.outside import OUTSIDE
 from ..names import agent_id_of
@@ -64,15 +65,20 @@ class Memories:
         """``folder`` is the run's folder, or a function of the seed that gives it.
 
         ``metrics`` are recorded with each step, and are in the report of the run: functions of the
-        model, or names of its attributes. ``name`` gives an agent's name; by default it is
-        ``MoneyAgent_7``, after its class and ``unique_id``. With ``replace``, the new run replaces
-        a run that has this folder. ``config``, ``preset`` and ``overrides`` are the settings, as in
-        :meth:`MemoryBank.open`; the seed is the model's, unless one is given.
+        model, or names of its attributes. None of them is called ``tick``. ``name`` gives an
+        agent's name; by default it is ``MoneyAgent_7``, after its class and ``unique_id``. With
+        ``replace``, the new run replaces a run that has this folder. ``config``, ``preset`` and
+        ``overrides`` are the settings, as in :meth:`MemoryBank.open`; the seed is the model's,
+        unless one is given.
         """
         _check_model(model)
         self._model = model
         self._name = name or _class_and_number
         self._metrics = dict(metrics or {})
+        if TICK in self._metrics:
+            raise InvalidInput(
+                f"{TICK!r} is a column of metrics.parquet itself", hint="call the metric otherwise"
+            )
         self._new: list[tuple[ref[Agent], MesaMemory]] = []
         """The agents that the run may not know yet."""
         own = {"seed": _seed_of(model), **overrides, "simulation": _scenario(model)}
@@ -86,6 +92,7 @@ class Memories:
         finalize(self, MemoryBank.close, self._run.bank, sync=False)
         self._register = model.register_agent
         model.register_agent = self._registered
+        model.__getstate__ = refuse_copies  # copy.copy() copies no attribute: none refuses it
         for agent in model.agents:
             self._attach(agent)
 
@@ -102,7 +109,10 @@ class Memories:
 
     @property
     def bank(self) -> MemoryBank:
-        """The bank of the run, to look at."""
+        """The bank of the run. Its own searches count as uses, and no record tells of its changes.
+
+        To look at memories, use ``agent.memory.kept``.
+        """
         return self._run.bank
 
     @property
@@ -112,7 +122,10 @@ class Memories:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """The record of the last step, as in ``ticks.parquet``; empty before the first step."""
+        """The record of the last step, as in ``ticks.parquet``; empty before the first step.
+
+        Its ``agents`` counts all agents that the run has had, also those that left the model.
+        """
         return self._run.record
 
     def step(self) -> Tick:

@@ -69,16 +69,18 @@ def make_folder(
     *,
     force: bool,
     fill: Callable[[Path], None] | None = None,
+    remedy: str = "choose another folder with --out",
 ) -> None:
     """Make a run's folder; ``fill`` adds to the folder before the folder gets its name.
 
     ``code`` are the user's own modules, by their path in the folder ``code``. With ``force``, the
-    finished folder replaces a run that has this name.
+    finished folder replaces a run that has this name. ``remedy`` is the hint for a caller whose
+    folder can't be taken.
     """
     if not folder.name:
-        raise RunError("a run needs a folder of its own", hint="give it a name with --out")
+        raise RunError("a run needs a folder of its own", hint=remedy)
     _clear_up(folder)
-    _check_free(folder, force)
+    _check_free(folder, force, remedy)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -90,7 +92,7 @@ def make_folder(
             private_files.copy_file(file, temporary / "code" / name)
         if fill:
             fill(temporary)
-        _check_free(folder, force)
+        _check_free(folder, force, remedy)
         old = folder.with_name(f".{folder.name}.{os.getpid()}.old.tmp")
         if folder.exists():
             folder.rename(old)
@@ -263,23 +265,23 @@ def _clear_up(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _check_free(folder: Path, force: bool) -> None:
+def _check_free(folder: Path, force: bool, remedy: str) -> None:
     """Refuse a folder that exists, unless it is an unused run and ``force`` allows replacing it."""
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise RunError(f"{folder} exists already and is no run", hint="choose another with --out")
+        raise RunError(f"{folder} exists already and is no run", hint=remedy)
     strange = list(_strange(folder))
     if strange:
         raise RunError(
             f"{folder} exists already and is no run, or not only that: {strange[0]}",
-            hint="choose another folder with --out",
+            hint=remedy,
         )
     if not force:
         raise RunError(
             f"{folder} exists already",
             hint=f"go on with it by `tiermem resume {quote(str(folder))}`, "
-            "choose another folder with --out, or replace it with --force",
+            f"{remedy}, or replace it with --force",
         )
     for name in ("bank", "shards"):
         if (folder / name).is_dir():

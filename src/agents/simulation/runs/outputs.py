@@ -29,7 +29,7 @@ from ..analysis.figures import section
 from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
-from ..worlds.outside import agents_of
+from ..worlds.outside import agents_of, is_outside
 from .decision_table import decision_table
 from .kept_effects import effects_section
 from .studying import study_run
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "TICK",
     "by_agent_of",
     "metric_rows",
     "most_retrieved",
@@ -51,6 +52,9 @@ __all__ = [
 
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
+
+TICK = "tick"
+"""The column of ``metrics.parquet`` that is no metric."""
 
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
@@ -97,16 +101,17 @@ def write(
             )
             replace_file(folder / "report.html", render_run(results))
     except OSError as error:
+        command = f"{'report' if is_outside(settings) else 'resume'} {quote(str(folder))}"
         raise RunError(
             f"what came out of {folder} can't be written: {error}",
-            hint=f"the run itself is whole; make room and run: tiermem resume {quote(str(folder))}",
+            hint=f"the run itself is whole; make room and run: tiermem {command}",
         ) from error
     return summary
 
 
 def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of ``metrics.parquet``."""
-    return [{"tick": record["tick"], **record["metrics"]} for record in records]
+    return [{TICK: record[TICK], **record["metrics"]} for record in records]
 
 
 def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from ...bank.given import given_hits
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
+from ...memory.json_value import plain_scalar
 from ...memory.records import Hits
 from ...memory.requests import check_agent_id, check_new
 from ...version import __version__
@@ -23,7 +24,9 @@ from ..loop.decisions import DONE, FAILED, DecisionLog
 from ..loop.keeping import check_number
 from ..loop.tick_end import do_what_is_due, tick_record
 from ..protocols import Action, Answer, Ask, Observation, Remark
+from ..worlds.outside import Outside
 from .folder import FORMAT, make_folder
+from .outputs import summary_of
 from .run import Run
 from .scenario import check_repeatable
 
@@ -107,7 +110,8 @@ class OutsideRun:
         def fill(new: Path) -> None:
             MemoryBank.open(new / "bank", settings).close(sync=False)
 
-        make_folder(folder, settings, about, {}, force=replace, fill=fill)
+        remedy = "name another folder"
+        make_folder(folder, settings, about, {}, force=replace, fill=fill, remedy=remedy)
         made = cls(folder, MemoryBank.open(folder / "bank", settings), metrics)
         _open[folder] = made
         return made
@@ -131,7 +135,8 @@ class OutsideRun:
     ) -> None:
         """An agent does something; ``row`` is the memory that it becomes."""
         kept = None if row is None else self._checked(row)
-        self._of(agent_id).deeds.append(_Deed(action, DONE if success else FAILED, kept))
+        own = Action(action.name, {key: _copied(each) for key, each in action.arguments.items()})
+        self._of(agent_id).deeds.append(_Deed(own, DONE if success else FAILED, kept))
 
     def recall(self, questions: Iterable[tuple[str, str]]) -> None:
         """Give agents what they should have in mind for a query: one search for all of them."""
@@ -220,7 +225,7 @@ class OutsideRun:
             )
 
     def close(self, *, report: bool = True) -> dict[str, Any]:
-        """Write the results to the run's folder, and close the bank; give the summary.
+        """Write the results to the run's folder, if it has one, and close the bank; the summary.
 
         What agents remembered after the last tick becomes one more tick. To close again gives the
         same summary.
@@ -233,9 +238,11 @@ class OutsideRun:
             elif any(own.rows() for own in self._doings.values()):
                 with self.tick():
                     pass
+        if self.folder is None:
+            self._summary = summary_of(self.bank, self.bank.settings, Outside())
         self.leave()
         if self.folder is None:
-            return {}
+            return dict(self._summary)
         with Run.open(self.folder) as run:
             self._summary = run.finish(report=report)
         return dict(self._summary)
@@ -254,10 +261,13 @@ class OutsideRun:
         return self._doings.setdefault(agent_id, _Doings())
 
     def _checked(self, row: Row) -> Row:
+        """The row as it is now: the program may change what it gave before the tick ends."""
         if not self.bank.parts.is_open:
             raise BankClosed("the memories of this model were closed", hint="make the model again")
-        check_new(row, self.bank.settings.memory.max_content_bytes)
-        return row
+        most = self.bank.settings.memory.max_content_bytes
+        agent, content, tier, metadata, options = check_new(row, most)
+        own = None if metadata is None else dict(metadata)  # plain, so that equal ones are shared
+        return agent, content, None if options.keeps_tier else tier, own, options
 
     def _record_beginning(self) -> None:
         """Tick 0: the agents' first memories."""
@@ -276,7 +286,7 @@ class OutsideRun:
     def _record(
         self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
     ) -> None:
-        agents = list(self._agents)
+        agents = list(self._agents)  # all that ever came: the log has a place for each
         record = {**tick_record(self.bank, found, metrics), "agents": len(agents)}
         state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
         kept = (log.retrieved, log.packed()) if log else (b"", b"")
@@ -322,6 +332,15 @@ class Tick:
             failed = error is not None
         finally:
             self._run.done(failed=failed)
+
+
+def _copied(value: object) -> object:
+    """A JSON value of the program's, which it can't change any more."""
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_copied, value))
+    return plain_scalar(value)
 
 
 def _seen(own: _Doings) -> Observation:

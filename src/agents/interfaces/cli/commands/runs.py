@@ -134,8 +134,10 @@ def resume(
     from ....simulation.runs.folder import read_folder
     from ....simulation.runs.run import Run, go_back
     from ....simulation.runs.sharded import engine_of
+    from ....simulation.worlds.outside import check_inside
 
     settings, about = read_folder(folder)
+    check_inside(settings)
     chosen = engine_of(settings, engine, workers, address, about)
     with Screen(quiet=quiet or as_json) as screen:
         if from_tick is not None:
