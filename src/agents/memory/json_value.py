@@ -14,11 +14,13 @@ _LONGEST_NUMBER = 1024  # bits; Python refuses to read numbers that are much lon
 _json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
-def plain_scalar(value: object) -> object:
+def plain_scalar(value: Any) -> Any:
     """The plain value of a NumPy number, truth value or text; any other value as it is."""
-    from numpy import generic  # whoever has such a value has imported it
+    import numpy as np  # whoever has such a value has imported it
 
-    plain = value.item() if isinstance(value, generic) else value
+    if not isinstance(value, np.generic) or isinstance(value, np.datetime64 | np.timedelta64):
+        return value
+    plain = value.item()
     return plain if type(plain) in (str, bool, int, float) else value
 
 

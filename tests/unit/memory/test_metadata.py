@@ -95,6 +95,7 @@ def test_a_scalar_of_numpy_becomes_the_plain_value(shared: bool) -> None:
     [
         np.float64("nan"), np.float64("inf"), np.float32("-inf"), np.uint64(2**63), np.array([1]),
         np.array(1), np.complex128(1), np.datetime64("2026-01-01"), np.bytes_(b"x"),
+        np.datetime64(1, "ns"), np.timedelta64(1, "ns"),
         np.longdouble(1), np.str_("a\0b"), np.str_("\ud800"),
     ],
     ids=repr,

@@ -5,8 +5,9 @@ from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput
+from ...memory.json_value import plain_scalar
 from ...memory.tiers import TIER_NAMES, Tier
-from .payloads import kept_name, plain, tier_of
+from .payloads import kept_name, tier_of
 from .scopes import IDS, checked_id
 
 __all__ = ["Join", "Test", "Wanted", "read_filters"]
@@ -178,7 +179,7 @@ def _read_test(name: str, operator: str, value: Any) -> Test:
 
 def _plain(value: Any) -> Any:
     """The value, or each value of a list, without the scalars of NumPy."""
-    return [plain(each) for each in value] if isinstance(value, list) else plain(value)
+    return list(map(plain_scalar, value)) if isinstance(value, list) else plain_scalar(value)
 
 
 def _tier_name(value: Any) -> Any:

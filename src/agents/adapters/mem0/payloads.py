@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from ...errors import InvalidInput, InvalidTier
+from ...memory.json_value import plain_scalar
 from ...memory.metadata import RESERVED_METADATA_KEYS
 from ...memory.records import KEY, VALUE, Memory, Scalar
 from ...memory.sources import SOURCE
@@ -31,7 +30,6 @@ __all__ = [
     "kept",
     "kept_name",
     "payload",
-    "plain",
     "tier_of",
     "without_ids",
 ]
@@ -75,13 +73,13 @@ def kept(payload: Mapping[str, Any]) -> Kept:
     for name, given in payload.items():
         if not isinstance(name, str):
             raise InvalidInput(f"metadata keys are text, not {name!r:.80}")
-        value = plain(given)
+        value = plain_scalar(given)
         (flat if _is_scalar(value) else beside)[kept_name(name)] = value
     for name in sorted(flat, key=lambda name: -len(str(flat[name]))):
         if len(json.dumps(flat, ensure_ascii=False).encode()) <= _MOST_FLAT:
             break
         beside[name] = flat.pop(name)
-    return Kept(flat, beside, tier_of(plain(payload.get("tier"))))
+    return Kept(flat, beside, tier_of(plain_scalar(payload.get("tier"))))
 
 
 def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
@@ -157,13 +155,6 @@ def checked_date(value: Any) -> str | None:
         return date.fromisoformat(value).isoformat()
     except ValueError:
         raise InvalidInput("expiration_date must be a valid date in YYYY-MM-DD format.") from None
-
-
-def plain(value: Any) -> Any:
-    """The plain value of a number, truth value or text of NumPy's; any other value as it is."""
-    is_time = isinstance(value, np.datetime64 | np.timedelta64)
-    own = value.item() if isinstance(value, np.generic) and not is_time else value
-    return own if type(own) in (str, bool, int, float) else value
 
 
 def _is_scalar(value: Any) -> bool:
