@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 from ..errors import InvalidContent, InvalidInput
 from .records import check_text, shown
