@@ -1,6 +1,5 @@
 """What a bank's remembered settings may do: all if the bank is trusted, little if it is not."""
 
-import functools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from ..config.settings import Settings, StoreSettings
 from ..errors import Untrusted
 from .identity import is_trusted
+from .once import once
 from .private_files import new_file, replace_file
 from .trust import place_seal, refusal
 from .wishes import embedder_wish, has_pickles, lies_inside, llm_wish, notes_wish, store_wish
@@ -34,7 +34,7 @@ class Guard:
         self._settings = settings
         self._own = own
 
-    @functools.cached_property
+    @once
     def is_trusted(self) -> bool:
         """Whether this user made the bank, makes it now, or trusts it."""
         return self._identity is None or is_trusted(self._identity)

@@ -5,7 +5,6 @@ under way, and how the store's files looked after it. Ids are deterministic and 
 repeated, so after a kill the rest is pushed again.
 """
 
-import functools
 import logging
 import shutil
 import time
@@ -34,6 +33,7 @@ from .bank_mark import checkpoints_before
 from .journal.journal import Journal
 from .leftovers import TemporaryFolder
 from .mem0.store import Mem0Store, store_config
+from .once import once
 from .state.state import State
 from .store_cursor import (
     CHANGED,
@@ -103,13 +103,13 @@ class StoreSync:
             self._scratch = TemporaryFolder("store")
         return Path(self._scratch.name)
 
-    @functools.cached_property
+    @once
     def _store(self) -> Mem0Store:
         return Mem0Store(
             self._settings, self._place(), self._resident.dims, self._bank_id, self._total
         )
 
-    @functools.cached_property
+    @once
     def _cursor(self) -> StoreCursor:
         return cursor_of(self._journal, self._store.name)
 

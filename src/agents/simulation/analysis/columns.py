@@ -1,13 +1,13 @@
 """All memories of a journal as columns: when they began, who told them, when they were gone."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.records import id_prefix, memory_id, sequence_of
+from ...storage.once import once
 
 __all__ = ["NOT_GONE", "PREFIX", "SEQUENCE_BITS", "Columns", "Numbers", "Told"]
 
@@ -77,12 +77,12 @@ class Columns:
     def __len__(self) -> int:
         return len(self.agent)
 
-    @cached_property
+    @once
     def _prefixes(self) -> dict[str, int]:
         """The place of each agent, by the first part of the ids of its memories."""
         return {id_prefix(self.seed, agent): place for place, agent in enumerate(self.agents)}
 
-    @cached_property
+    @once
     def _prefix(self) -> list[str]:
         return list(self._prefixes)
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,6 +13,7 @@ from ...errors import InvalidInput, MemoryNotFound, RunError
 from ...memory.tiers import TIER_NAMES, Tier
 from ...storage.embedding.embedders import OfflineEmbedder
 from ...storage.journal.journal import Journal
+from ...storage.once import once
 from ...storage.vectors import quantise
 from . import needed as forgetting
 from . import overlap as sharing
@@ -104,7 +104,7 @@ class Study:
             )
         return spread.spread_of(self.columns, row)
 
-    @cached_property
+    @once
     def _tells(self) -> "pa.Table":
         return tells.tells(self.columns)
 
@@ -135,7 +135,7 @@ class Study:
         """How long memories last, by tier and by source: Kaplan and Meier."""
         return survival.survival(self.columns)
 
-    @cached_property
+    @once
     def _truth(self) -> "pa.Table":
         return truth.truth(self.columns, self.facts)
 
@@ -147,7 +147,7 @@ class Study:
         """For each subject of the world's facts, when truth overtook the lie."""
         return truth.overtaking(self.truth())
 
-    @cached_property
+    @once
     def has_decisions(self) -> bool:
         """Whether the journal keeps queries of decisions, up to this tick."""
         with self._journal() as journal:
