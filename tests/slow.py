@@ -90,10 +90,7 @@ TESTS = {
         "test_diff_compares_runs_of_different_length_at_their_last_common_tick",
         "test_diff_draws_a_plot",
     },
-    "test_chaos.py": {
-        "test_a_round_of_kills_holds",
-        "test_a_minute_of_faults_breaks_no_law",
-    },
+    "test_chaos.py": {"test_a_minute_of_faults_breaks_no_law", "test_a_round_of_kills_holds"},
     "test_checkpoint_damage.py": {
         "test_a_checkpoint_restored_elsewhere_makes_a_store_of_its_own",
         "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
@@ -123,13 +120,17 @@ TESTS = {
         "test_over_futures_and_over_seeds",
         "test_the_memories_of_one_agent_are_tested_with_intervals",
     },
-    "test_effects_of_questions.py": {"test_a_blocked_post_is_the_same_on_workers_and_in_a_replay"},
+    "test_effects_of_questions.py": {
+        "test_a_blocked_post_is_the_same_on_workers_and_in_a_replay",
+        "test_what_one_posts_does_not_reach_the_other",
+    },
     "test_few_files.py": {"test_every_call_works_or_says_what_is_wrong"},
     "test_file_modes.py": {
         "test_a_run_that_is_inspected_and_analysed_stays_private",
         "test_a_sweep_is_private",
     },
     "test_flush_in_runs.py": {
+        "test_a_model_may_have_nothing_to_save",
         "test_a_model_saves_with_actions",
         "test_a_whole_run_with_a_model_replays_when_the_model_is_gone",
     },
@@ -146,6 +147,7 @@ TESTS = {
         "test_a_run_of_code_that_imports_tiermem_by_its_other_name",
         "test_a_strict_type_checker_knows_the_names",
         "test_the_store_is_probed_and_rebuilt",
+        "test_the_wheel_has_no_file_that_a_package_agents_could_have",
     },
     "test_inspect_command.py": {"test_a_report_links_to_an_inspector_beside_it"},
     "test_inspector_boards.py": {"test_the_page_tells_a_board_from_an_agent"},
@@ -156,7 +158,7 @@ TESTS = {
     "test_inspector_effects.py": {"test_the_page_leads_from_a_run_to_what_a_change_did"},
     "test_inspector_follows.py": {"test_a_bank_is_followed_while_its_tick_stands_still"},
     "test_inspector_memory.py": {
-        "test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached",
+        "test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached"
     },
     "test_inspector_other_banks.py": {"test_the_page_shows_agent_memory_and_search"},
     "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
@@ -180,6 +182,7 @@ TESTS = {
         "test_what_was_answered_before_the_end_is_kept",
     },
     "test_mcp_http_limits.py": {"test_who_is_asking_when_it_stops_is_told_so"},
+    "test_mem0_differential.py": {"test_random_calls_give_the_same_as_mem0"},
     "test_mem0_facade.py": {"test_an_update_keeps_the_id_and_all_versions_lead_to_it"},
     "test_mem0_store.py": {"test_many_memories_are_written_in_batches"},
     "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
@@ -194,6 +197,7 @@ TESTS = {
     },
     "test_note_history.py": {"test_a_run_that_appends_is_replayed_from_any_tick_and_branched"},
     "test_note_watching.py": {"test_a_change_waits_for_what_follows_it"},
+    "test_package.py": {"test_a_bank_works_from_the_wheel_alone"},
     "test_page.py": {
         "test_a_branch_is_written_as_a_command_with_its_edits",
         "test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision",
@@ -237,7 +241,7 @@ TESTS = {
     "test_reembed.py": {"test_mem0s_store_is_made_anew"},
     "test_reflection.py": {"test_a_run_that_stops_and_goes_on_reflects_as_one_that_does_not"},
     "test_report.py": {
-        "test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home",
+        "test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home"
     },
     "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
     "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
@@ -270,14 +274,17 @@ TESTS = {
         "test_a_world_that_breaks_its_promise_is_told",
         "test_the_world_of_the_page_keeps_its_promise",
     },
-    "test_spread_commands.py": {"test_branch_effect_and_inspect_give_the_same"},
+    "test_spread_commands.py": {
+        "test_branch_effect_and_inspect_give_the_same",
+        "test_show_and_why_say_the_same",
+    },
     "test_spread_groups.py": {
         "test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells",
         "test_the_laws_of_worlds_ask_each_region_who_may_join",
         "test_worlds_that_split_and_boards_that_fade_are_the_same",
     },
     "test_spread_laws.py": {
-        "test_random_worlds_have_the_same_hashes_after_every_tick_with_any_workers",
+        "test_random_worlds_have_the_same_hashes_after_every_tick_with_any_workers"
     },
     "test_spread_runs.py": {
         "test_a_cell_that_is_behind_is_brought_up_from_the_log",
@@ -289,6 +296,7 @@ TESTS = {
     },
     "test_storage_laws.py": {"test_scores_of_a_large_agent_equal_exact_arithmetic"},
     "test_store_damage.py": {
+        "test_open_names_the_repair_and_the_repair_rebuilds_the_store",
         "test_repairing_a_sound_store_replaces_it",
         "test_the_command_says_what_it_found_and_did",
     },
@@ -327,11 +335,12 @@ TESTS = {
         "test_a_scenario_gives_agents_and_options",
         "test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of",
         "test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound",
+        "test_a_world_that_is_not_sound_is_told_why",
         "test_problems_are_json_on_request",
         "test_the_built_in_worlds_are_sound",
     },
     "test_world_market.py": {
-        "test_pins_that_fill_the_context_shut_out_the_warning_that_was_asked_for",
+        "test_pins_that_fill_the_context_shut_out_the_warning_that_was_asked_for"
     },
     "test_world_rumor.py": {"test_critical_corrections_make_answers_truer"},
     "test_world_site.py": {
