@@ -89,7 +89,7 @@ def _shown(character: str) -> str:
 
 
 def _end_of_flag(text: str, at: int) -> int:
-    """Where a flag ends that begins here: a black flag, 3 to 6 tags, an end; ``at`` if none does."""
+    """Where a flag that begins here ends: a black flag, 3 to 6 tags and an end. ``at`` if none."""
     tags = 0
     while tags < 7 and _is_tag(text[at + 1 + tags : at + 2 + tags]):
         tags += 1
