@@ -1,7 +1,6 @@
 """A tick: observe, remember, decide, act, record, commit."""
 
 import gc
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from agents import MemoryBank
 from agents.errors import InvalidAction, SimulationError
 from agents.memory.tiers import Tier
-from agents.simulation.loop.decisions import unpack
+from agents.simulation.loop.keeping import check_state
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation, Outcome, Remark
 from banks import contents
@@ -336,7 +335,15 @@ def test_metrics_that_are_none_are_a_clear_error(bank: MemoryBank, given: Any) -
     assert bank.tick == 0
 
 
-@pytest.mark.parametrize("given", [{1, 2}, float("nan"), object()])
+_TUPLES: list[Any] = [
+    (1, 2),
+    {"a": [{"b": (1, 2**70)}]},
+    {"at": Remark("x")},
+    {"n": 2**70, "x": ()},
+]
+
+
+@pytest.mark.parametrize("given", [{1, 2}, float("nan"), object(), {"a": {3: 1}}, *_TUPLES])
 def test_a_state_that_is_no_json_is_a_clear_error(bank: MemoryBank, given: Any) -> None:
     world = Diary()
     loop = begun(bank, world)
@@ -344,6 +351,12 @@ def test_a_state_that_is_no_json_is_a_clear_error(bank: MemoryBank, given: Any) 
     with pytest.raises(SimulationError, match=r"Diary.*get_state"):
         loop.tick()
     assert bank.tick == 0
+
+
+def test_a_tuple_in_a_state_is_named_with_its_place() -> None:
+    check_state({"a": [{"b": [1, 2.5, None, True, "x", 2**70, {}]}]})
+    with pytest.raises(ValueError, match=r"^state\['a'\]\[1\]\['b'\] is the tuple \(1, 2\)"):
+        check_state({"a": [0, {"b": (1, 2)}]})
 
 
 def test_a_policy_that_raises_is_a_clear_error(bank: MemoryBank) -> None:
@@ -358,34 +371,6 @@ def test_a_policy_that_raises_is_a_clear_error(bank: MemoryBank) -> None:
 def test_a_policy_that_gives_no_list_is_a_clear_error(bank: MemoryBank) -> None:
     with pytest.raises(SimulationError, match="Mind"):
         begun(bank, Diary(), Mind(lambda seen: 5)).tick()  # type: ignore[arg-type, return-value]
-
-
-def test_a_world_may_do_with_its_arguments_what_it_likes(bank: MemoryBank) -> None:
-    constant = {"to": "home", "way": [{"by": ["sea"]}, ({"x": 1},)]}
-    circle: dict[str, Any] = {"n": 1}
-    circle["it"] = circle
-    given = [{"to": "home"}, constant, OrderedDict(constant), circle]
-    world, went = Diary(), []
-
-    def answers(agent: str, action: Action) -> None:
-        own: Any = action.arguments
-        went.append(own.pop("to", None))
-        if "way" in own:
-            own["way"][0]["by"].append("air")
-            own["way"][1][0].clear()
-        own["more"] = agent
-
-    world.answers = answers
-    loop = begun(bank, world, Mind(lambda _: [Action("go", each) for each in given]), ["alice"])
-    for tick in (1, 2):
-        loop.tick()
-        data, row = bank.ticks.decisions_of(tick) or b"", bank.ticks.row(tick)
-        (kept,) = unpack(data, row.retrieved if row else b"", ["alice"])
-        plain, *nested, last = [arguments for _, arguments, *_ in kept.did]
-        assert plain == {"to": "home"}
-        assert nested == [{"to": "home", "way": [{"by": ["sea"]}, [{"x": 1}]]}] * 2
-        assert last.keys() == {"n", "it"}
-    assert went == ["home", "home", "home", None] * 2
 
 
 # Deciding together
