@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from ..errors import BankError, CommitFailed, CommitUnknown, InvalidInput
+from ..memory.records import NEVER
 from ..memory.requests import check_whole
 from ..memory.results import TimePassed
 from . import upkeep
@@ -18,6 +19,8 @@ __all__ = ["Anchor", "advance", "anchor_of", "chosen_tick", "follow", "now_ms", 
 logger = logging.getLogger(__name__)
 
 _MS_PER_DAY = 86_400_000
+_LAST = NEVER - 1
+"""The last tick there is: in a later one, what never expires would expire."""
 
 
 def now_ms() -> int:
@@ -47,7 +50,7 @@ def anchor_of(bank: OpenBank) -> Anchor | None:
 
 def advance(bank: OpenBank, tick: int) -> None:
     """:meth:`MemoryBank.advance`."""
-    check_whole("tick", tick)
+    check_whole("tick", tick, most=_LAST)
     with bank.changing():
         if tick < bank.tick:
             raise InvalidInput(
@@ -104,7 +107,7 @@ def follow(bank: OpenBank) -> None:
 def _follow(bank: OpenBank, now: int) -> None:
     kept, before = anchor_of(bank), bank.tick
     # A wall clock that was set back does not move the tick back: the tick waits for it.
-    tick = before if kept is None else max(before, kept.tick_at(now))
+    tick = before if kept is None else max(before, min(kept.tick_at(now), _LAST))
     is_new = kept is None or kept.ticks_per_day != bank.settings.clock.ticks_per_day
     anchor = _anchored(bank, tick, now) if is_new else None
     if tick > before:
