@@ -58,7 +58,9 @@ def advance(bank: OpenBank, tick: int) -> None:
                 hint="MemoryBank.at() looks at an earlier tick",
             )
         if bank.settings.clock.mode == "wall":
-            bank.ledger.advance(tick, _anchored(bank, tick, now_ms()))
+            now = now_ms()
+            if tick > bank.tick or not _is_right(bank, now):
+                bank.ledger.advance(tick, _anchored(bank, tick, now))
         elif tick > bank.tick:
             bank.ledger.advance(tick)
 
@@ -116,6 +118,16 @@ def _follow(bank: OpenBank, now: int) -> None:
             _do_what_is_due(bank, before)
     elif anchor is not None:
         bank.ledger.journal.set(clock=anchor)
+
+
+def _is_right(bank: OpenBank, now: int) -> bool:
+    """Whether the bank's tick goes on as it should: a new anchor would lose a part of a tick.
+
+    It does not if the wall clock was set back: the tick would wait for it.
+    """
+    kept = anchor_of(bank)
+    rate = bank.settings.clock.ticks_per_day
+    return kept is not None and kept.ticks_per_day == rate and kept.tick_at(now) >= bank.tick
 
 
 def _anchored(bank: OpenBank, tick: int, now: int) -> Anchor:

@@ -106,6 +106,20 @@ def test_the_wall_clock_goes_on_from_where_advance_left_it(opened: Opened, wall:
         assert bank.tick == 103
 
 
+def test_an_advance_to_the_same_tick_loses_no_part_of_a_tick(
+    opened: Opened, wall: WallClock
+) -> None:
+    with opened() as bank:
+        for _ in range(12):
+            wall.go(hours=0.5)
+            before = commits(bank)
+            bank.pass_time(bank.tick)
+            bank.advance(bank.tick)
+            assert commits(bank) == before
+            bank.follow_clock()
+        assert bank.tick == 6
+
+
 def test_no_tick_is_as_late_as_the_end_of_what_never_expires(
     opened: Opened, wall: WallClock
 ) -> None:
