@@ -108,6 +108,13 @@ class Anything:
         return [*acts, odd[choice]] if choice in odd else acts
 
 
+class Scribe:
+    """A policy that remembers the facts, letter by letter."""
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        return [Action("store_memory", {"content": repr(observation.facts)})]
+
+
 def scenario(world: str = "town", **simulation: Any) -> Settings:
     """The settings of a run; ``town`` is the world above."""
     own = {"world": f"{HERE}:Town", "policy": f"{HERE}:Anything"} if world == "town" else {}

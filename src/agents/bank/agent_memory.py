@@ -497,12 +497,7 @@ class AgentMemory:
 
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
-        with self.parts.using():
-            memory = self.parts.ledger.resident.memory(self.agent_id, sequence)
-            tick = self.parts.tick
-        if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
-            return None
-        return memory
+        return reading.nth(self.parts, self.agent_id, sequence)
 
     def all(
         self,

@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from ..errors import BankError, CommitFailed, CommitUnknown, InvalidInput
+from ..memory.records import NEVER
 from ..memory.requests import check_whole
 from ..memory.results import TimePassed
 from . import upkeep
@@ -18,6 +19,8 @@ __all__ = ["Anchor", "advance", "anchor_of", "chosen_tick", "follow", "now_ms", 
 logger = logging.getLogger(__name__)
 
 _MS_PER_DAY = 86_400_000
+_LAST = NEVER - 1
+"""The last tick there is: in a later one, what never expires would expire."""
 
 
 def now_ms() -> int:
@@ -47,7 +50,7 @@ def anchor_of(bank: OpenBank) -> Anchor | None:
 
 def advance(bank: OpenBank, tick: int) -> None:
     """:meth:`MemoryBank.advance`."""
-    check_whole("tick", tick)
+    check_whole("tick", tick, most=_LAST)
     with bank.changing():
         if tick < bank.tick:
             raise InvalidInput(
@@ -55,7 +58,9 @@ def advance(bank: OpenBank, tick: int) -> None:
                 hint="MemoryBank.at() looks at an earlier tick",
             )
         if bank.settings.clock.mode == "wall":
-            bank.ledger.advance(tick, _anchored(bank, tick, now_ms()))
+            now = now_ms()
+            if tick > bank.tick or not _is_right(bank, now):
+                bank.ledger.advance(tick, _anchored(bank, tick, now))
         elif tick > bank.tick:
             bank.ledger.advance(tick)
 
@@ -104,7 +109,7 @@ def follow(bank: OpenBank) -> None:
 def _follow(bank: OpenBank, now: int) -> None:
     kept, before = anchor_of(bank), bank.tick
     # A wall clock that was set back does not move the tick back: the tick waits for it.
-    tick = before if kept is None else max(before, kept.tick_at(now))
+    tick = before if kept is None else max(before, min(kept.tick_at(now), _LAST))
     is_new = kept is None or kept.ticks_per_day != bank.settings.clock.ticks_per_day
     anchor = _anchored(bank, tick, now) if is_new else None
     if tick > before:
@@ -113,6 +118,16 @@ def _follow(bank: OpenBank, now: int) -> None:
             _do_what_is_due(bank, before)
     elif anchor is not None:
         bank.ledger.journal.set(clock=anchor)
+
+
+def _is_right(bank: OpenBank, now: int) -> bool:
+    """Whether the bank's tick goes on as it should: a new anchor would lose a part of a tick.
+
+    It does not if the wall clock was set back: the tick would wait for it.
+    """
+    kept = anchor_of(bank)
+    rate = bank.settings.clock.ticks_per_day
+    return kept is not None and kept.ticks_per_day == rate and kept.tick_at(now) >= bank.tick
 
 
 def _anchored(bank: OpenBank, tick: int, now: int) -> Anchor:

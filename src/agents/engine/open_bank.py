@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
-from ..memory.context import TokenCounter
+from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Start
 from ..memory.records import Hits, Memory
 from ..memory.requests import NewBatch, check_searches, check_whole
@@ -86,7 +86,7 @@ class OpenBank(OneWriter):
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self.embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
         resident = State(identity["seed"], embedder.dims, journal)
-        resident.shelf.count_tokens = count_tokens
+        resident.shelf.count_tokens = count_tokens = whole_tokens(count_tokens)
         self.ledger = Ledger(journal, resident)
         self.ledger.unsaved_embeddings = self.embedder.unsaved
         self.movement = Movement(self.ledger, settings, count_tokens)

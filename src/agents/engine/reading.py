@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from ..errors import MemoryNotFound
+from ..errors import InvalidInput, MemoryNotFound
 from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
 from ..memory.retention import Retention
@@ -22,6 +22,7 @@ __all__ = [
     "former",
     "hidden",
     "history",
+    "nth",
     "state_hash",
 ]
 
@@ -49,6 +50,21 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
             word = "was deleted" if memory and memory.retention else "expired"
             hint = f"it {word}; restore it first, which makes it active again"
         raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}", hint=hint)
+    return memory
+
+
+def nth(bank: OpenBank, agent_id: str, sequence: int) -> Memory | None:
+    """:meth:`AgentMemory.find`."""
+    if isinstance(sequence, bool) or not hasattr(sequence, "__index__"):  # NumPy's have it, too
+        raise InvalidInput(
+            f"a memory's sequence number is a whole number, not {sequence!r:.40}",
+            hint="get() finds a memory by its id",
+        )
+    with bank.using():
+        memory = bank.ledger.resident.memory(agent_id, sequence)
+        tick = bank.tick
+    if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
+        return None
     return memory
 
 

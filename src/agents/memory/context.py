@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from operator import index
 from typing import NamedTuple, Protocol
 
 from ..errors import InvalidInput
@@ -20,9 +21,11 @@ __all__ = [
     "line",
     "one_line",
     "render",
+    "whole_tokens",
 ]
 
 NOTHING = "(No relevant memories)"
+_MOST_TOKENS = 2**53
 
 
 class TokenCounter(Protocol):
@@ -34,6 +37,27 @@ class TokenCounter(Protocol):
 def approximate_tokens(text: str, /) -> int:
     """A quarter of the characters, rounded up."""
     return -(-len(text) // 4)
+
+
+def whole_tokens(count: TokenCounter) -> TokenCounter:
+    """The counter, which raises :class:`InvalidInput` where it gives no whole number."""
+    if count is approximate_tokens:
+        return count
+
+    def counted(text: str, /) -> int:
+        tokens = count(text)
+        if type(tokens) is int and 0 <= tokens <= _MOST_TOKENS:
+            return tokens
+        if not isinstance(tokens, bool) and hasattr(tokens, "__index__"):  # a NumPy number
+            number = index(tokens)
+            if 0 <= number <= _MOST_TOKENS:
+                return number
+        raise InvalidInput(
+            f"the token counter gave {tokens!r:.40}, not a whole number from 0 to 2^53",
+            hint="let it give an int",
+        )
+
+    return counted
 
 
 # Controls with the line ends, line and paragraph separators, marks that reorder text, halves of
@@ -141,10 +165,7 @@ def cost(memory: Memory, count: TokenCounter) -> int:
 
 def cost_of(content: str, tier: Tier, kind: str, count: TokenCounter) -> int:
     """:func:`cost` of a memory with this text, tier and kind."""
-    tokens = count(_line(content, tier, kind) + "\n")
-    if tokens < 0:
-        raise InvalidInput(f"the token counter gave {tokens} for a memory; it must not be negative")
-    return tokens
+    return count(_line(content, tier, kind) + "\n")
 
 
 def render(hits: Hits) -> str:

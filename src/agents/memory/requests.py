@@ -357,10 +357,10 @@ def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
     return text.isascii() and "\0" not in text
 
 
-def check_whole(name: str, value: object, least: int = 0) -> int:
-    """``value`` itself if it is a whole number of at least ``least``, or :class:`InvalidInput`."""
+def check_whole(name: str, value: object, least: int = 0, most: int = _MOST) -> int:
+    """``value`` itself if it is a whole number from ``least`` to ``most``, or InvalidInput."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
-        if value <= _MOST:
+        if value <= most:
             return value
-        raise InvalidInput(f"{name} {value!r:.40} is too large", hint=f"it may be {_MOST} at most")
+        raise InvalidInput(f"{name} {value!r:.40} is too large", hint=f"it may be {most} at most")
     raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")

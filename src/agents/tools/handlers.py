@@ -167,8 +167,7 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     retention = _RETENTIONS[given.pop("retention", "active")]
     more = {key: given.pop(key) for key in ("include_superseded", "include_groups") if key in given}
     only = parse_filter(**given)
-    if any(more.values()) and not (text.strip() and retention is Retention.ACTIVE):
-        raise InvalidInput(f"{min(more)} goes with a query", hint="say what to search for")
+    scored = [key for key, value in (*more.items(), ("min_score", only.min_score)) if value]
     if text.strip() and retention is Retention.ACTIVE:
         hits = memory.search(text, limit, **given, **more)
         return {"results": [_scored(memory, hit) for hit in hits[:limit]], "note": hits.note}
@@ -177,6 +176,8 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
             "archived and deleted memories are listed, not searched",
             hint="leave the query out, or restore them first, which makes them active again",
         )
+    if scored:
+        raise InvalidInput(f"{scored[0]} goes with a query", hint="say what to search for")
     if retention is Retention.ACTIVE:
         listed = [
             each

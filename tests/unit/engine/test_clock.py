@@ -106,6 +106,36 @@ def test_the_wall_clock_goes_on_from_where_advance_left_it(opened: Opened, wall:
         assert bank.tick == 103
 
 
+def test_an_advance_to_the_same_tick_loses_no_part_of_a_tick(
+    opened: Opened, wall: WallClock
+) -> None:
+    with opened() as bank:
+        for _ in range(12):
+            wall.go(hours=0.5)
+            before = commits(bank)
+            bank.pass_time(bank.tick)
+            bank.advance(bank.tick)
+            assert commits(bank) == before
+            bank.follow_clock()
+        assert bank.tick == 6
+
+
+def test_no_tick_is_as_late_as_the_end_of_what_never_expires(
+    opened: Opened, wall: WallClock
+) -> None:
+    with opened() as bank:
+        alice = bank.agent("alice")
+        alice.add("Stays <1 0>")
+        for move in (bank.advance, bank.pass_time):
+            with pytest.raises(InvalidInput, match=rf"too large; it may be {2**62 - 1} at most"):
+                move(2**62)
+        bank.pass_time(2**62 - 1)
+        wall.go(days=2)
+        bank.follow_clock()
+        assert (bank.tick, alice.count()) == (2**62 - 1, 1)
+        assert len(alice.search("<1 0>")) == 1
+
+
 def test_an_advance_that_is_undone_leaves_the_clock_as_it_was(
     opened: Opened, wall: WallClock
 ) -> None:

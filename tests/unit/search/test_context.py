@@ -4,7 +4,9 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 from agents import AgentMemory, Hit, InvalidInput, Memory, MemoryBank, Tier
@@ -354,6 +356,30 @@ def test_a_counter_that_gives_a_negative_number_is_refused(make_bank: OpenBank) 
     alice.add("a")
     with pytest.raises(InvalidInput, match="token counter"):
         alice.search("", context_tokens=10)
+
+
+@pytest.mark.parametrize(
+    "given", [-1, 2.7, 2.0, float("nan"), "3", None, True, 2**70, np.int64(-1)]
+)
+def test_a_counter_that_gives_no_whole_number_is_refused_and_nothing_is_stored(
+    make_bank: OpenBank, given: Any
+) -> None:
+    alice = make_bank(count_tokens=lambda text, /: given).agent("alice")
+    with pytest.raises(InvalidInput, match=r"^the token counter gave .*, not a whole number"):
+        alice.add("a", temperature="hot")
+    assert alice.all() == []
+    alice.add("b")
+    for ask in (alice.status, lambda: alice.notes.append("x")):
+        with pytest.raises(InvalidInput, match="token counter"):
+            ask()
+
+
+def test_a_whole_number_of_numpy_counts_as_one(make_bank: OpenBank) -> None:
+    alice = make_bank(count_tokens=lambda text, /: np.int64(3)).agent("alice")
+    alice.add_many(["a", "b"])
+    alice.add("c", temperature="hot")
+    assert len(alice.search("", context_tokens=6)) == 2
+    assert json.loads(json.dumps(alice.status().to_dict()))["temperatures"]["warm"]["tokens"] == 6
 
 
 def test_no_counter_is_asked_without_a_budget() -> None:

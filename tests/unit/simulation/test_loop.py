@@ -10,6 +10,7 @@ import pytest
 from agents import MemoryBank
 from agents.errors import InvalidAction, SimulationError
 from agents.memory.tiers import Tier
+from agents.simulation.loop.keeping import check_state
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation, Outcome, Remark
 from banks import contents
@@ -334,7 +335,15 @@ def test_metrics_that_are_none_are_a_clear_error(bank: MemoryBank, given: Any) -
     assert bank.tick == 0
 
 
-@pytest.mark.parametrize("given", [{1, 2}, float("nan"), object()])
+_TUPLES: list[Any] = [
+    (1, 2),
+    {"a": [{"b": (1, 2**70)}]},
+    {"at": Remark("x")},
+    {"n": 2**70, "x": ()},
+]
+
+
+@pytest.mark.parametrize("given", [{1, 2}, float("nan"), object(), {"a": {3: 1}}, *_TUPLES])
 def test_a_state_that_is_no_json_is_a_clear_error(bank: MemoryBank, given: Any) -> None:
     world = Diary()
     loop = begun(bank, world)
@@ -342,6 +351,12 @@ def test_a_state_that_is_no_json_is_a_clear_error(bank: MemoryBank, given: Any) 
     with pytest.raises(SimulationError, match=r"Diary.*get_state"):
         loop.tick()
     assert bank.tick == 0
+
+
+def test_a_tuple_in_a_state_is_named_with_its_place() -> None:
+    check_state({"a": [{"b": [1, 2.5, None, True, "x", 2**70, {}]}]})
+    with pytest.raises(ValueError, match=r"^state\['a'\]\[1\]\['b'\] is the tuple \(1, 2\)"):
+        check_state({"a": [0, {"b": (1, 2)}]})
 
 
 def test_a_policy_that_raises_is_a_clear_error(bank: MemoryBank) -> None:

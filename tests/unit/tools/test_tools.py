@@ -682,7 +682,7 @@ def found(memory: AgentMemory, **arguments: Any) -> list[str]:
         ({"tags": "x"}, ["fact", "pin"], ["pin", "fact"]),
         ({"tags": ["y", "z"]}, ["late", "fact"], ["fact", "late"]),
         ({"since_tick": 5}, ["late"], ["late"]),
-        ({"min_score": 0.9}, ["late", "fact", "pin"], ["pin", "fact"]),
+        ({"min_score": 0}, ["late", "fact", "pin"], ["pin", "fact", "late"]),
         ({"limit": 1}, ["late"], ["pin"]),
         ({"tier": "critical", "tags": "z"}, [], []),
         ({"retention": "active", "tags": "y"}, ["fact"], ["fact"]),

@@ -1,8 +1,9 @@
 """The third phase of a tick: the world applies what agents do, in the order that was drawn."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...engine.groups import GroupChange
 from ...errors import SimulationError
@@ -17,6 +18,7 @@ from .speaking import Speech, heard_by
 __all__ = ["Deed", "act", "changes_in", "read_action", "told_in"]
 
 _COMPOSED = (Speech, Wish)
+_SCALARS = {str, int, float, bool, type(None)}
 
 
 class Deed(NamedTuple):
@@ -125,6 +127,32 @@ def _refused(action: Action | None, error: Exception) -> Deed:
     return Deed(action, REFUSAL, Outcome(told, success=False))
 
 
+def _own(action: Action) -> Action:
+    """The world's own action: what it does with the arguments changes neither log nor policy."""
+    name, arguments = action
+    if not arguments or not isinstance(arguments, dict):
+        return action
+    if type(arguments) is dict and _SCALARS.issuperset(map(type, arguments.values())):
+        return Action(name, arguments.copy())
+    return Action(name, _deeply(arguments, {}))
+
+
+def _deeply(value: Any, known: dict[int, Any]) -> Any:
+    """A copy of dicts, lists and tuples, which may be in a circle; other objects are shared."""
+    if id(value) in known:
+        return known[id(value)]
+    if isinstance(value, dict):
+        new = known[id(value)] = copy(value)
+        for key, each in value.items():
+            new[key] = _deeply(each, known)
+        return new
+    if type(value) is list:
+        known[id(value)] = own = list[Any]()
+        own += [_deeply(each, known) for each in value]
+        return own
+    return tuple([_deeply(each, known) for each in value]) if type(value) is tuple else value
+
+
 def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     if isinstance(action, Deed):
         return action
@@ -134,7 +162,7 @@ def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
         reason = action.arguments.get("reason", "no reason given")
         return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
     try:
-        outcome = world.apply(agent, action)
+        outcome = world.apply(agent, _own(action))
     except REFUSED as error:
         return _refused(action, error)
     except Exception as error:  # a user's own world may raise anything

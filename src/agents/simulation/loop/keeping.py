@@ -13,6 +13,7 @@ __all__ = [
     "changed_metrics",
     "check_keys",
     "check_number",
+    "check_state",
     "groups_of",
     "metrics_of",
     "not_kept",
@@ -85,12 +86,28 @@ def check_keys(state: object) -> None:
         _find_key(state)
 
 
-def _find_key(value: object) -> None:
+def check_state(state: object) -> None:
+    """Refuse what JSON would give back as something else: keys that are not text, and tuples."""
+    try:
+        if orjson.loads(orjson.dumps(state)) == state:  # faster than a look at each value
+            return
+    except TypeError:
+        pass
+    _find_key(state, tuples=False)
+
+
+def _find_key(value: object, *path: object, tuples: bool = True) -> None:
     if isinstance(value, dict):
         for key, child in value.items():
             if not isinstance(key, str):
                 raise ValueError(f"{key!r:.60} is a key; JSON has text for keys")
-            _find_key(child)
+            _find_key(child, *path, key, tuples=tuples)
     elif isinstance(value, list | tuple):
-        for child in value:
-            _find_key(child)
+        if isinstance(value, tuple) and not tuples:
+            place = "".join(f"[{each!r:.60}]" for each in path)
+            raise ValueError(
+                f"state{place} is the tuple {value!r:.60}, which JSON would give back as a list; "
+                "give a list"
+            )
+        for number, child in enumerate(value):
+            _find_key(child, *path, number, tuples=tuples)

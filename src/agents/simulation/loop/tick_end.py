@@ -8,7 +8,7 @@ from ...memory.records import Hits
 from ...memory.tiers import TIER_NAMES
 from .decisions import DecisionLog
 from .flushing import Contexts
-from .keeping import check_keys
+from .keeping import check_state
 from .recording import Recording
 
 __all__ = ["do_what_is_due", "later_counts", "record_tick", "tick_counts", "tick_record"]
@@ -80,6 +80,7 @@ def record_tick(
 
     ValueError or InvalidInput for a state that can't be kept.
     """
+    check_state(world)
     told = sum(map(len, errors.values()))
     no_ops = recording.no_ops if recording else 0
     record = tick_record(bank, found, metrics, errors=told, no_ops=no_ops)
@@ -87,7 +88,6 @@ def record_tick(
     state = {"world": world, "errors": errors}
     if contexts is not None:
         state["contexts"] = contexts.get_state()
-    check_keys(state)
     kept = (log.retrieved, log.packed()) if log else (b"", b"")
     bank.ticks.record(record, state, *kept)
     return record

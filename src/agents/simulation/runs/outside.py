@@ -141,12 +141,13 @@ class OutsideRun:
     def recall(self, questions: Iterable[tuple[str, str]]) -> None:
         """Give agents what they should have in mind for a query: one search for all of them."""
         self.check_inside("agents recall")
-        asked = list(questions)
+        asked, known = list(questions), set[str]()
         for agent, _ in asked:
-            if self._of(agent).query is not None:
+            if self._of(agent).query is not None or agent in known:
                 raise InvalidInput(
                     f"{agent} recalls twice in this tick", hint="use search() for more questions"
                 )
+            known.add(agent)
         for (agent, query), hits in zip(asked, self.bank.context_many(asked), strict=True):
             own = self._of(agent)
             own.query, own.given = query, hits

@@ -18,7 +18,7 @@ from ...storage.private_files import make_folder, replace_file
 from ..loop.acting import act, changes_in, told_in
 from ..loop.failures import call
 from ..loop.grouping import Boards, BoardUse
-from ..loop.keeping import changed_metrics, check_keys, metrics_of, not_kept
+from ..loop.keeping import changed_metrics, check_state, metrics_of, not_kept
 from ..loop.observing import observe
 from ..loop.regions import regions_of
 from ..loop.standing import Standing
@@ -242,7 +242,7 @@ class Driver:
     def _state(self) -> str:
         state = self._call("get_state")
         try:
-            check_keys(state)
+            check_state(state)
             text = json.dumps(state, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             text.encode()  # a lone surrogate has no UTF-8
             return text

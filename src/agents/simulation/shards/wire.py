@@ -5,9 +5,12 @@ if it has any that are not the default. Nothing is unpickled: a log may come fro
 """
 
 import json
+import marshal
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from enum import Enum
 from itertools import accumulate, pairwise
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import orjson
 
@@ -38,27 +41,33 @@ __all__ = [
     "unpacked",
 ]
 
+_EXACT = b" "
+"""Begins JSON that orjson can't read: it takes whole numbers beyond 64 bits for floats."""
 _OWN = -1
 """The result of an action on the agent's own memory, which is not done yet."""
 _OF_GROUP = 1
 """The last value of a wish, by which it is longer than a speech."""
+_AS_GIVEN = ("facts", "metadata", "session", "speaker")
+"""Fields in which an enum is refused: the engine local would not take its value for it."""
+_SCALARS = {str, int, float, bool, type(None)}
+_LISTS, _NAMED = (list, tuple), (str, int)
 _PLAIN: dict[type, tuple[Any, ...]] = {
     kind: kind("") for kind in (Observation, Outcome, Remark, Ask)
 }
 _Sparse = TypeVar("_Sparse", Observation, Outcome, Remark, Ask)
 
 
-def encode(value: object, what: str) -> bytes:
-    """The value as JSON; :class:`SimulationError`, which names ``what``, if JSON can't hold it."""
+def encode(value: Any, what: str) -> bytes:
+    """The value as JSON; :class:`SimulationError`, which names ``what``, if JSON can't hold it.
+
+    What is read again equals the value, but tuples are lists.
+    """
     try:
-        data = orjson.dumps(value, default=_plain)
-        if b"null" not in data:  # orjson writes null for a number that is not finite
-            return data
-    except TypeError:  # half characters, numbers beyond 64 bits, or what JSON can't hold
-        pass
-    try:
-        check_keys(value)
-        return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+        try:
+            marshal.dumps(value)  # takes built-in types only, in less time than a look of our own
+        except ValueError:  # orjson would write a date or an enum as text
+            value = _built_in(value)
+        return _written(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise SimulationError(
             f"{what} gave what no other process can be told: {error}",
@@ -66,12 +75,24 @@ def encode(value: object, what: str) -> bytes:
         ) from error
 
 
+def _written(value: object) -> bytes:
+    mark = b""
+    try:
+        data = orjson.dumps(value)
+        if b"null" not in data:  # orjson writes null for a number that is not finite
+            return data
+    except TypeError:  # half characters, numbers beyond 64 bits, or what JSON can't hold
+        mark = _EXACT
+    check_keys(value)
+    return mark + json.dumps(value, default=_refuse, separators=(",", ":")).encode()
+
+
 def decode(data: bytes) -> Any:
     """The value that :func:`encode` wrote; ValueError for other bytes."""
-    try:
-        return orjson.loads(data)
-    except ValueError:
-        return json.loads(data)
+    if data[:1] != _EXACT:
+        with suppress(ValueError):
+            return orjson.loads(data)
+    return json.loads(data)
 
 
 def packed(head: object, parts: Sequence[bytes], what: str = "a message") -> bytes:
@@ -88,9 +109,24 @@ def unpacked(data: bytes) -> tuple[Any, list[bytes]]:
     return head, [data[one:other] for one, other in pairwise(ends)]
 
 
-def _plain(value: object) -> object:
+def _built_in(value: Any) -> Any:
+    """The value with built-in types only; TypeError if its class means more than they can say."""
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, Enum):
+        _refuse(value)
+    if isinstance(value, _LISTS):
+        return list(map(_built_in, value))
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        return (int if isinstance(value, int) else float)(value)
     if isinstance(value, Mapping):
-        return dict(value)
+        return {_built_in(key): _built_in(own) for key, own in value.items()}
+    return _refuse(value)
+
+
+def _refuse(value: object) -> NoReturn:
     raise TypeError(f"{value!r:.60} is no JSON value")
 
 
@@ -133,12 +169,14 @@ def _plain_action(read: Action | Deed | Speech | Wish) -> list[Any]:
     """One value for a refusal, two for an action, five for a speech, six for a wish."""
     if isinstance(read, Deed):
         return [read.outcome.text if read.outcome else ""]
+    name, arguments = read if isinstance(read, Action) else read.action
+    action = [_bare(name), arguments if type(arguments) is dict else dict(arguments)]
     if isinstance(read, Speech):
-        return [*read.action, *read[1:]]
+        return [*action, *read[1:]]
     if isinstance(read, Wish):
         change = [] if read.change is None else [*read.change]
-        return [*read.action, change, read.is_member, read.refusal, _OF_GROUP]
-    return [*read]
+        return [*action, change, read.is_member, read.refusal, _OF_GROUP]
+    return action
 
 
 def told_of(plain: Iterable[Sequence[Any]]) -> list[Telling]:
@@ -196,13 +234,27 @@ def _sparse(value: Observation | Outcome | Remark | Ask, size: int) -> list[Any]
     fields: tuple[Any, ...] = value
     plain = _PLAIN.get(type(value)) or type(value)(value[0])
     more = {
-        name: [_sparse(remark, 9) for remark in own] if name == "heard" else own
+        name: [_sparse(remark, 9) for remark in own]
+        if name == "heard"
+        else own
+        if type(own) in _SCALARS or name in _AS_GIVEN
+        else _bare(own)
         for name, own, default in zip(
             value._fields[1:size], fields[1:size], plain[1:], strict=False
         )
         if own is not default
     }
-    return [value[0], more] if more else [value[0]]
+    first = value[0] if type(value[0]) is str else _bare(value[0])
+    return [first, more] if more else [first]
+
+
+def _bare(value: Any) -> Any:
+    """A text or a number that an enum names: ``Tier.LOW`` is 4, for every engine."""
+    if isinstance(value, _LISTS):
+        return [each if type(each) is str else _bare(each) for each in value]
+    if isinstance(value, Enum) and isinstance(value, _NAMED):
+        return str.__str__(value) if isinstance(value, str) else int(value)
+    return value
 
 
 def _whole(kind: type[_Sparse], plain: Sequence[Any]) -> _Sparse:

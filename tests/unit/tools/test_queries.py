@@ -1,0 +1,48 @@
+"""What goes with the query of memory_query only."""
+
+from typing import Any
+
+import pytest
+
+from agents import AgentMemory, MemoryBank, tools
+
+
+@pytest.fixture
+def alice(bank: MemoryBank) -> AgentMemory:
+    alice = bank.agent("alice")
+    alice.add("north <1 0>")
+    alice.add("south <1 3>")
+    return alice
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"min_score": 0.9}, "min_score"),
+        ({"min_score": 0.9, "query": " "}, "min_score"),
+        ({"min_score": 0.9, "retention": "deleted"}, "min_score"),
+        ({"include_groups": True}, "include_groups"),
+        ({"include_groups": False, "include_superseded": True}, "include_superseded"),
+    ],
+)
+def test_without_a_query_it_is_refused_by_its_name(
+    alice: AgentMemory, arguments: dict[str, Any], name: str
+) -> None:
+    failure = tools.call(alice, "memory_query", arguments).failure
+    assert failure is not None
+    assert (failure.type, failure.message) == (
+        "InvalidInput", f"{name} goes with a query; say what to search for",
+    )  # fmt: skip
+
+
+def test_what_asks_for_nothing_is_taken_without_a_query(alice: AgentMemory) -> None:
+    given = {"min_score": 0, "include_groups": False, "include_superseded": False}
+    result = tools.call(alice, "memory_query", given).result
+    assert result is not None
+    assert len(result["results"]) == 2
+
+
+def test_a_query_has_a_least_score(alice: AgentMemory) -> None:
+    result = tools.call(alice, "memory_query", {"query": "<1 0>", "min_score": 0.9}).result
+    assert result is not None
+    assert [each["content"] for each in result["results"]] == ["north <1 0>"]
