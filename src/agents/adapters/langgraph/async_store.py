@@ -1,9 +1,9 @@
 """The store for async graphs: operations that wait at the same time become one batch."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from weakref import ref
+from weakref import WeakMethod
 
 from langgraph.store.base import Op, Result, TTLConfig
 from langgraph.store.base.batch import AsyncBatchedBaseStore, _dedupe_ops
@@ -67,7 +67,7 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
     def _ensure_task(self) -> None:
         """Start the task that does what waits, in the place of LangGraph's own."""
         if self._task is None or self._task.done():
-            self._task = self._loop.create_task(_serve(self._aqueue, ref(self)))
+            self._task = self._loop.create_task(_serve(self._aqueue, WeakMethod(self._answer)))
 
     async def _answer(self, waiting: Sequence["_Waiting"]) -> None:
         """Do what waits, and give each caller its result or its error."""
@@ -107,15 +107,17 @@ _Waiting = tuple[asyncio.Future[Any], Op]
 """An operation, and the future that its caller awaits."""
 
 
-async def _serve(queue: asyncio.Queue[_Waiting], store: ref[AsyncTierMemStore]) -> None:
+async def _serve(
+    queue: asyncio.Queue[_Waiting], answer: WeakMethod[Callable[[Sequence[_Waiting]], Any]]
+) -> None:
     """Do what waits, as long as the store is there; while nothing waits, it may go."""
     while True:
         waiting = [await queue.get()]
         while not queue.empty():
             waiting.append(queue.get_nowait())
-        own = store()
+        own = answer()
         if own is None:
             return
         if alive := [each for each in waiting if not each[0].done()]:
-            await own._answer(alive)
+            await own(alive)
         del own, waiting, alive
