@@ -14,7 +14,7 @@ from langgraph.store.base.embed import EmbeddingsLambda
 from agents import AsyncMemoryBank, EmbedderError, InvalidInput, MemoryBank
 from agents.langgraph import AsyncTierMemStore, LangChainEmbedder, TierMemStore
 from banks import MANUAL
-from waiting import until
+from forks import in_a_fork
 
 ANN = ("users", "ann")
 FORMER = "langchain/EmbeddingsLambda"
@@ -123,15 +123,8 @@ def test_what_an_async_function_raises_is_the_embedders_error() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # threads and fork, as users mix them
 def test_an_async_function_embeds_in_a_forked_process() -> None:
     embedder = LangChainEmbedder(slowly)
-    forked = os.fork()
-    if not forked:
-        os._exit(0 if embedder.embed(["abc"]) == [[3.0, 1.0, 0.0]] else 1)
-    ended: list[int] = []
 
-    def has_ended() -> bool:
-        process, status = os.waitpid(forked, os.WNOHANG)
-        ended.extend([status] * bool(process))
-        return bool(ended)
+    def embeds() -> None:
+        assert embedder.embed(["abc"]) == [[3.0, 1.0, 0.0]]
 
-    until("the forked process ends", has_ended)
-    assert ended == [0]
+    in_a_fork(embeds)

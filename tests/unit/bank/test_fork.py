@@ -4,41 +4,19 @@ import hashlib
 import os
 import sys
 import threading
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agents import BankClosed, BankLocked, MemoryBank
 from banks import MANUAL, OpenBank, child
+from forks import in_a_fork
 from waiting import until
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # threads and fork, as users mix them
 ]
-
-
-def in_a_fork(work: Callable[[], None]) -> None:
-    """Do it in a forked process, which must end well."""
-    forked = os.fork()
-    if not forked:
-        try:
-            work()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    ended: list[int] = []
-
-    def has_ended() -> bool:
-        process, status = os.waitpid(forked, os.WNOHANG)
-        ended.extend([status] * bool(process))
-        return bool(ended)
-
-    until("the forked process ends", has_ended)
-    assert ended == [0]
 
 
 def files_of(folder: Path) -> dict[str, str]:
