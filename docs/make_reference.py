@@ -204,7 +204,10 @@ def _memory() -> str:
         for name, each in MEMORY["properties"].items()
     )
     table = _table(("field", "type", "allowed", "description"), rows)
-    return f"## A memory\n\nAll of these fields are always there.\n\n{table}"
+    optional = [f"`{name}`" for name in MEMORY["properties"] if name not in MEMORY["required"]]
+    some = f"{', '.join(optional[:-1])} and {optional[-1]}"
+    said = f"All of these fields are always there, but for {some}, where a memory has none."
+    return f"## A memory\n\n{said}\n\n{table}"
 
 
 def _errors() -> str:

@@ -131,7 +131,7 @@ class AgentNotes:
         with self._index.writing():
             place = self._index.writable(path)
             note = self._index.fresh(place)
-            found = 0 if note is None else note.text.count(_checked(old)) if old else 0
+            found = 0 if note is None else _times(note.text, _checked(old))
             if note is None or found != 1:
                 times = "not there" if not found else f"there {found} times"
                 raise InvalidInput(
@@ -143,6 +143,14 @@ class AgentNotes:
     def sync(self) -> Synced:
         """Index the notes that changed on disk since the last look."""
         return self._index.sync()
+
+
+def _times(text: str, part: str) -> int:
+    """How many times a text has a part; none for an empty part. Two that overlap are two."""
+    if not part or part not in text:
+        return 0
+    is_alone = text.find(part) == text.rfind(part)
+    return 1 if is_alone else max(2, text.count(part))
 
 
 def _order(path: str) -> tuple[bool, bool, str]:

@@ -51,8 +51,11 @@ def fault_of_path(path: str) -> str | None:
         return f"has over {MOST_CHARACTERS} characters"
     if path.startswith("/"):
         return "is absolute"
-    faults = (fault_of_name(name) for name in path.split("/"))
+    *folders, _ = names = path.split("/")
+    faults = (fault_of_name(name) for name in names)
     fault = next((fault for fault in faults if fault), None)
+    if any(name.lower().endswith((".md", ".jsonl")) for name in folders):
+        return "has a folder with the name of a note"
     suffix = ".jsonl" if is_transcript(path) else ".md"
     if fault is None and not path.endswith(suffix):
         return f"doesn't end in {suffix}"

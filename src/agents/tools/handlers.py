@@ -202,7 +202,9 @@ def _filtered(arguments: Json) -> Json:
     given = dict(arguments)
     if "session" in given:
         own = {"metadata.session": given.pop("session")}
-        given["filters"] = {"$and": [given["filters"], own]} if "filters" in given else own
+        filters = given.get("filters", {})
+        is_apart = filters.keys().isdisjoint(own)  # else both must hold
+        given["filters"] = {**filters, **own} if is_apart else {"$and": [filters, own]}
     return given
 
 

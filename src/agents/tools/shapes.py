@@ -101,7 +101,7 @@ KEY = typed(
 )
 VALUE: Schema = {
     "type": "object",
-    "description": "JSON to keep beside the text, nested as you like, at most 1 MiB. No search "
+    "description": "JSON to keep beside the text, nested up to 64 deep, at most 1 MiB. No search "
     "looks into it.",
 }
 FILTERS: Schema = {

@@ -217,6 +217,26 @@ def test_search_takes_filters(
     assert [row["content"] for row in done.json["results"]] == found
 
 
+@pytest.mark.parametrize(
+    ("condition", "days"),
+    [
+        ("day=3", [3]),
+        ("day>=3", [3, 4]),
+        ("day > 3", [4]),
+        ("day<=3", [2, 3]),
+        ("metadata.day<3", [2]),
+        ("day!=3", [2, 4]),
+        ("place=a>b", [2]),
+    ],
+)
+def test_search_compares_metadata(tiermem: Command, condition: str, days: list[int]) -> None:
+    with MemoryBank.open("days", storage={"sync": "manual"}) as bank:
+        for day, place in ((2, "a>b"), (3, "bay"), (4, "bay")):
+            bank.agent("alice").add(f"fish on day {day}", metadata={"day": day, "place": place})
+    done = tiermem("search", "days", "-a", "alice", "fish", "--filter", condition, "--json")
+    assert sorted(row["metadata"]["day"] for row in done.json["results"]) == days
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_search_finds_cold_memories_that_mem0s_store_has(tiermem: Command, tmp_path: Path) -> None:
     tiermem("init", "crew")

@@ -157,12 +157,21 @@ def test_the_type_of_json_may_have_parameters(alice: httpx.Client) -> None:
      b'{"content": "x", "ttl": ' + b"9" * 10_000 + b"}", b"\0", b" ",
      '{"content": "x"}'.encode("utf-16"),
      b"[" * 100_000, b'{"a":' * 50_000, b"[" * 500 + b"]" * 500,
-     b'{"content": "x", "metadata": ' + b'{"a":' * 40 + b"1" + b"}" * 41],
+     b'{"content": "x", "metadata": ' + b'{"a":' * 80 + b"1" + b"}" * 81],
     ids=lambda body: repr(body[:30]),
 )  # fmt: skip
 def test_what_is_not_json_is_malformed(alice: httpx.Client, body: bytes) -> None:
     answer = alice.post("/memory", content=body, headers=JSON)
     is_problem(answer, 400, "MalformedJson")
+
+
+def test_a_value_may_be_as_deep_as_in_every_way_in(alice: httpx.Client) -> None:
+    def sent(levels: int) -> httpx.Response:
+        body = b'{"content":"v","value":' + b'{"a":' * levels + b"1" + b"}" * (levels + 1)
+        return alice.post("/memory", content=body, headers=JSON)
+
+    assert sent(64).status_code == 201
+    is_problem(sent(65), 400, "MalformedJson")
 
 
 def test_brackets_in_a_text_are_no_nesting(alice: httpx.Client) -> None:

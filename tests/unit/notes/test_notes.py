@@ -437,3 +437,22 @@ def test_a_folder_that_is_no_agents_is_left_alone(tmp_path: Path) -> None:
     (odd / "MEMORY.md").write_text("x")
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         assert bank.agents() == []
+
+
+@pytest.mark.parametrize("path", ["memory/x.md/y.md", "X.MD/y.md", "sessions/x.jsonl/y.jsonl"])
+def test_no_path_goes_through_a_note(bank: MemoryBank, notes: AgentNotes, path: str) -> None:
+    notes.write("memory/x.md", "a file")
+    with pytest.raises(NoteRefused, match="a folder with the name of a note"):
+        notes.write(path, "in a file")
+    in_memory = MemoryBank.ephemeral()
+    with in_memory, pytest.raises(NoteRefused, match="a folder with the name of a note"):
+        in_memory.agent("alice").notes.write(path, "in a file")
+    assert notes.paths() == ["memory/x.md"]
+    assert bank.agent("alice").notes.sync().problems == ()
+
+
+def test_an_edit_counts_places_that_overlap(notes: AgentNotes) -> None:
+    notes.write("MEMORY.md", "- done\n- done\n- done\n")
+    with pytest.raises(InvalidInput, match="exactly once; it is there 2 times"):
+        notes.edit("MEMORY.md", "- done\n- done\n", "- X\n")
+    assert notes.read("MEMORY.md") == "- done\n- done\n- done\n"

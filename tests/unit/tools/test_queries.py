@@ -46,3 +46,18 @@ def test_a_query_has_a_least_score(alice: AgentMemory) -> None:
     result = tools.call(alice, "memory_query", {"query": "<1 0>", "min_score": 0.9}).result
     assert result is not None
     assert [each["content"] for each in result["results"]] == ["north <1 0>"]
+
+
+def test_a_session_takes_no_level_of_the_filters(alice: AgentMemory) -> None:
+    kept = alice.add("east <1 1>", metadata={"day": 3}, session="trip")
+    filters: dict[str, Any] = {"metadata.day": 4}
+    for _ in range(7):
+        filters = {"$not": filters}
+    given = {"session": "trip", "filters": filters}
+    result = tools.call(alice, "memory_query", given).result
+    assert result is not None
+    assert [row["id"] for row in result["results"]] == [kept.id]
+    both = {"session": "trip", "filters": {"metadata.session": "walk"}}
+    result = tools.call(alice, "memory_query", both).result
+    assert result is not None
+    assert result["results"] == []

@@ -17,7 +17,7 @@ class Limits(NamedTuple):
     body_bytes: int = 6 * 1024 * _KIB + 64 * _KIB
     """A memory or a note has at most 1 MiB, JSON may write each byte as six (``\\u0001``), and the
     other arguments need some room."""
-    nesting: int = 32
+    nesting: int = 65
     """Levels of arrays and objects inside each other."""
     rate: float = 100.0
     """Requests per second for each token; twice this number at once."""

@@ -1,6 +1,5 @@
 """Commands that use a bank: add, update, history, search, pin, unpin."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +15,13 @@ from ..banks import changed, check_agent, copied, copied_with_notes, storing
 from ..options import AsJson, BankFolder, Whose, no_nan
 from ..output import echo_json, say, table
 from ..texts import text_of
+from ..values import condition, pair, value_of
 from .inspect import explained
 
 if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
     from ....bank.memory_bank import MemoryBank
-    from ....memory.records import Memory, Scalar
+    from ....memory.records import Memory
 
 __all__ = ["MemoryId", "add", "full_id", "history", "pin", "search", "unpin", "update"]
 
@@ -91,8 +91,8 @@ def add(
     --meta reads numbers, true, false and null as JSON does, and anything else as text.
     """
     text = text_of(words)
-    own = dict(map(_pair, metadata or ()))
-    beside = None if value is None else _value_of(value)
+    own = dict(map(pair, metadata or ()))
+    beside = None if value is None else value_of(value)
     with changed(folder) as bank:
         memory = bank.agent(agent)
         before = _ranked(memory)
@@ -132,7 +132,7 @@ def update(
     The new version has an id of its own. All but its text is as before.
     """
     text = text_of(words)
-    beside = None if value is None else _value_of(value)
+    beside = None if value is None else value_of(value)
     with changed(folder) as bank:
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
@@ -234,14 +234,14 @@ def search(
     """Find memories of an agent: the pinned memories first, then the best matches.
 
     --tier, --temperature, --kind and --tag can be repeated: a memory needs one of the values.
-    --filter can be repeated: a memory must pass all, such as place=bay or
-    '{"metadata.day": {"$gte": 3}}'. The command reads a copy: the bank can be in use, nothing
+    --filter can be repeated: a memory must pass all, such as place=bay, 'day>=3' or
+    '{"metadata.day": {"$in": [3, 4]}}'. The command reads a copy: the bank can be in use, nothing
     changes, and the search does not count as use of the memories.
     """
     given = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
     only: dict[str, Any] = {name: values for name, values in given.items() if values}
     if filters:
-        only["filters"] = {"$and": [_condition(each) for each in filters]}
+        only["filters"] = {"$and": [condition(each) for each in filters]}
     if context and (only or include_cold or min_score is not None):
         raise InvalidInput(
             "what an agent reads has no filters", hint="leave out --context, or them"
@@ -344,45 +344,8 @@ def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
         return given
 
 
-def _condition(text: str) -> dict[str, Any]:
-    """What a --filter says: JSON, or a name of metadata and its value."""
-    if not text.lstrip().startswith("{"):
-        name, value = _pair(text, "--filter place=bay")
-        return {f"metadata.{name.removeprefix('metadata.')}": value}
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"--filter {text!r:.80} is no JSON: {error}", hint="write --filter place=bay"
-        ) from None
-    return dict(found)
-
-
 def _tier(text: str) -> str | int:
     return int(text) if text in ("0", "1", "2", "3", "4") else text
-
-
-def _pair(text: str, example: str = "--meta source=chat") -> "tuple[str, Scalar]":
-    key, sign, value = text.partition("=")
-    if not sign:
-        option = example.split()[0]
-        raise InvalidInput(
-            f"{option} takes KEY=VALUE; got {text!r:.80}", hint=f"write it as in {example}"
-        )
-    try:
-        parsed = json.loads(value)
-    except (ValueError, RecursionError):
-        return key, value
-    return key, value if isinstance(parsed, list | dict) else parsed
-
-
-def _value_of(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"--value {text!r:.80} is no JSON: {error!s:.80}", hint="""write --value '{"a": [1]}'"""
-        ) from None
 
 
 def _shown_id(memory: "Memory") -> str:
