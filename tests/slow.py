@@ -57,6 +57,7 @@ FILES_OF_CASES = {
     "test_leftovers.py",
     "test_log_damage.py",
     "test_mem0_differential.py",
+    "test_preset_runs.py",
     "test_merge_of_strangers.py",
     "test_mesa_processes.py",
     "test_new_user.py",

@@ -128,7 +128,8 @@ class MemoryBank(OneWriter):
                 last.callback(self.parts.release)
                 if ledger.is_broken:  # nothing is written from it
                     return
-                if self.settings.temperature.compact_on_close:
+                wanted = self.settings.temperature.compact_on_close
+                if wanted and ledger.journal.last_tick() is None:  # a run would be another one
                     self.compact()
                 if (
                     sync
