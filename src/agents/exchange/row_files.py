@@ -213,7 +213,7 @@ def _read_parquet(file: BinaryIO, path: Path, max_unpacked: int | None) -> Itera
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         with pq.ParquetFile(file, metadata=meta, read_dictionary=texts) as table:
             number = 0
-            for batch in table.iter_batches(_ROWS_AT_ONCE, columns=names):
+            for batch in table.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
                 for values in budget.unpacked(batch):
                     number += 1
                     yield _of_parquet(values, f"{path}, row {number}")

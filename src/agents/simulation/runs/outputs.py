@@ -144,7 +144,10 @@ def rows_of(path: Path | BytesIO) -> list[dict[str, Any]] | None:
     import pyarrow.parquet as pq
 
     try:
-        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        data = path.getvalue() if isinstance(path, BytesIO) else path.read_bytes()
+        # From bytes, and without threads: with them, some processes were aborted at their end.
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
     except (OSError, pa.ArrowException):
         return None
     return rows
