@@ -251,6 +251,27 @@ def test_what_was_forgotten_and_then_needed_is_found(
     assert not analysis.study(tmp_path / "bank").has_decisions  # a bank does not name its agents
 
 
+def test_what_expires_is_needed_from_its_last_tick_on(tmp_path: Path) -> None:
+    world, text = Diary(), "The cellar key hangs behind the clock"
+    asked = "Where does the cellar key hang?"
+    world.says = lambda agent: Observation("", asked if world.count >= 3 else "green gardens")
+
+    def does(seen: Observation) -> list[Action]:
+        kept = {"content": text, "ttl": 3}
+        return [Action("store_memory", kept)] if seen.tick == 1 else []
+
+    with MemoryBank.open(tmp_path / "bank", SETTINGS) as bank:
+        loop = Loop(bank, world, Mind(does), ["alice"])
+        loop.begin()
+        for _ in range(6):
+            loop.tick()
+    settings = load_settings(overrides={"simulation": {"agents": ["alice"]}})
+    found = study_run(tmp_path, settings, world)
+    (row,) = found.needed().to_pylist()
+    assert (row["text"], row["gone"], row["cause"]) == (text, 4, "expire")
+    assert (row["first_tick"], row["times"]) == (4, 3)
+
+
 def test_truth_overtakes_the_lie_when_more_believe_it(bank: MemoryBank) -> None:
     for tick, who, text in [
         (1, "alice", LIE), (1, "bob", LIE), (2, "carol", TRUTH), (3, "alice", f"{TRUTH}, I saw it"),

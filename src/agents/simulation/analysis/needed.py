@@ -17,7 +17,7 @@ __all__ = ["Embed", "distinct", "needed"]
 
 Embed = Callable[[Sequence[str]], tuple[NDArray[np.int8], NDArray[np.bool_]]]
 """The vectors of texts, and which of the texts have one."""
-_REPLACED = "supersede"
+_REPLACED, _EXPIRED = "supersede", "expire"
 _BLOCK = 1 << 20
 """Products that are made at one time."""
 _ROUGH = 1e-4
@@ -60,7 +60,8 @@ def needed(
     import pyarrow as pa
 
     gone = {agent: rows for agent, rows in _gone(columns).items() if agent < agents}
-    asked = _asked(columns, gone, decisions)
+    last = _last(columns)
+    asked = _asked(columns, gone, last, decisions)
     texts = asked.texts
     vectors, known = embed(texts)
     found: dict[int, dict[str, Any]] = {}
@@ -74,7 +75,7 @@ def needed(
             moments[agent, query] = places
         for at in places:
             tick = int(asked.ticks[at])
-            if tick <= columns.gone[row]:
+            if tick <= last[row]:
                 continue
             best = bests.get((agent, at))
             if best is None:
@@ -122,12 +123,25 @@ def _gone(columns: Columns) -> dict[int, Numbers]:
     return {int(agents[at]): parts[at] for at in np.argsort(first).tolist()}
 
 
+def _last(columns: Columns) -> Numbers:
+    """The last tick in which a decision could find each memory.
+
+    One that expires is out of reach in its tick; one that goes otherwise goes after the decisions.
+    """
+    expired = np.array([cause == _EXPIRED for cause in columns.cause], np.bool_)
+    last: Numbers = columns.gone - expired
+    return last
+
+
 def _asked(
-    columns: Columns, gone: Mapping[int, Numbers], decisions: Iterable[tuple[int, bytes, bytes]]
+    columns: Columns,
+    gone: Mapping[int, Numbers],
+    last: Numbers,
+    decisions: Iterable[tuple[int, bytes, bytes]],
 ) -> _Asked:
     """What agents asked that have lost a memory by then."""
     losers = np.array(list(gone), np.int64)
-    since = np.array([columns.gone[rows].min() for rows in gone.values()], np.int64)
+    since = np.array([last[rows].min() for rows in gone.values()], np.int64)
     # An observation is the agent's first memory of a tick.
     keys, first = np.unique((columns.born << 32) | columns.agent, return_index=True)
     known: dict[str | None, int] = {}
