@@ -26,7 +26,7 @@ from ...memory.retention import RETENTION_NAMES
 from ...memory.tiers import TIER_NAMES
 from ...storage.private_files import replace_file
 from ..analysis.figures import section
-from ..loop.keeping import check_number
+from ..loop.keeping import TICK, check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of, is_outside
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "TICK",
     "by_agent_of",
     "metric_rows",
     "most_retrieved",
@@ -52,9 +51,6 @@ __all__ = [
 
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
-
-TICK = "tick"
-"""The column of ``metrics.parquet`` that is no metric."""
 
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
