@@ -7,9 +7,9 @@ from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ..banks import changed, check_agent, copied, storing
+from ..one_memory import MemoryId, full_id
 from ..options import AsJson, BankFolder, Whose
 from ..output import echo_json, say, table
-from .memories import MemoryId, full_id
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
