@@ -1,6 +1,8 @@
 """How commands name a memory, and what they say about one that they changed."""
 
 import sys
+from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
@@ -25,6 +27,7 @@ __all__ = [
     "say_room",
     "shown_id",
     "tell_change",
+    "vacuum_advice",
 ]
 
 _SEQUENCE_DIGITS = 12
@@ -92,3 +95,9 @@ def say_room(memory: "AgentMemory", before: "list[Memory]", changed: set[str]) -
         if now.tier is not each.tier:
             full = TIER_NAMES[each.tier]
             say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")
+
+
+def vacuum_advice(folder: Path) -> str:
+    """What to do after memories were purged."""
+    vacuum = join(["tiermem", "vacuum", str(folder)])
+    return f"free space of files may still have the text until: {vacuum}"

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from ..banks import changed, check_agent
-from ..one_memory import MemoryIds, full_id, ranked, say_memory, say_room
+from ..one_memory import MemoryIds, full_id, ranked, say_memory, say_room, vacuum_advice
 from ..options import AsJson, BankFolder, Whose
 from ..output import counted, echo_json, say
 
@@ -43,8 +43,7 @@ def forget(
     if purge:
         for each in chosen:
             say(f"{agent} forgot for good: {each}")
-        vacuum = join(["tiermem", "vacuum", str(folder)])
-        say(f"free space of files may still have the text until: {vacuum}")
+        say(vacuum_advice(folder))
         return
     for former in gone:
         say(f"{agent} forgot: {former.content}")
