@@ -228,7 +228,10 @@ def test_no_source_runs_code_that_it_loads() -> None:
         source = path.read_text(encoding="utf-8")
         if not ANY_OF_THEM.search(source):  # to parse all files takes seconds
             continue
-        assert not imports_of(path) & LOADERS, path
+        found = imports_of(path) & LOADERS
+        if re.findall(r"import marshal|marshal import .*", source) == ["marshal import dumps"]:
+            found -= {"marshal"}  # it writes, and reads nothing
+        assert not found, path
         calls = {
             node.func.id
             for node in ast.walk(ast.parse(source))

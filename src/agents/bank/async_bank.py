@@ -36,8 +36,7 @@ class _View(Generic[Sync_co]):
     __slots__ = ("_of", "_turns")
 
     def __init__(self, of: Sync_co, turns: Turns) -> None:
-        self._of = of
-        self._turns = turns
+        self._of, self._turns = of, turns
 
     async def run(
         self, function: Callable[Concatenate[Sync_co, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -170,6 +169,7 @@ class AsyncGroup(_View[Group]):
     leave = _awaited(Group.leave)
     post = _awaited(Group.post)
     all = _awaited(Group.all)
+    forget = _awaited(Group.forget)
 
 
 @final

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import final
 
-from ..engine import groups, reading
+from ..engine import agent_moves, groups, reading
 from ..engine.open_bank import OpenBank
 from ..errors import InvalidInput
 from ..memory.records import Memory
@@ -14,10 +14,10 @@ __all__ = ["Group"]
 
 @final
 class Group:
-    """A group of agents with an append-only board, made by :meth:`MemoryBank.group`.
+    """A group of agents with a board, made by :meth:`MemoryBank.group`.
 
     Members find what is on the board by ``search(..., include_groups=True)``. The board belongs to
-    no agent: no other call of an agent reaches it.
+    no agent: no other call of an agent reaches it, and agents only add to it.
     """
 
     __slots__ = ("name", "parts")
@@ -52,3 +52,15 @@ class Group:
     def all(self) -> list[Memory]:
         """What is on the board, oldest first, whoever asks: a look from outside the simulation."""
         return reading.active(self.parts, groups.board_of(self.name), None, None)
+
+    def forget(self, memory_id: str) -> None:
+        """Purge a memory of the board now: its text and its vector are gone, from the journal too.
+
+        As with :meth:`AgentMemory.forget`, older checkpoints still have its text, and
+        :meth:`MemoryBank.vacuum` clears the free space in the files as well. What members stored of
+        it is their own.
+        """
+        board = groups.board_of(self.name)
+        with self.parts.using():
+            memory = reading.find(self.parts, board, memory_id, deleted=True)
+            agent_moves.forget(self.parts, board, memory)

@@ -11,6 +11,7 @@ from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
 from ..storage.state.links import contradicted, superseded, superseding
 from ..storage.state.versions import versions
+from .groups import group_of
 from .open_bank import OpenBank
 
 __all__ = [
@@ -49,7 +50,10 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
         if is_gone:
             word = "was deleted" if memory and memory.retention else "expired"
             hint = f"it {word}; restore it first, which makes it active again"
-        raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}", hint=hint)
+        owner = agent_id
+        if group := group_of(agent_id):
+            owner, hint = f"the board of {group}", hint or "tiermem group and Group.all give ids"
+        raise MemoryNotFound(f"{owner} has no memory {memory_id!r:.80}", hint=hint)
     return memory
 
 

@@ -49,6 +49,9 @@ def hostile() -> Iterator[list[str]]:
         yield ["update", folder, "-a", "alice", "1", "text"]
         yield ["history", folder, "-a", "alice", "diet"]
         yield ["unpin", folder, "-a", "alice", "1"]
+        yield ["forget", folder, "-a", "alice", "1"]
+        yield ["forget", folder, "-a", "alice", "1", "--purge"]
+        yield ["restore", folder, "-a", "alice", "1"]
         yield ["import", folder, "rows.jsonl"]
         if folder != "foreign":  # whether a journal is one, a token does not ask
             yield ["token", "create", folder, "-a", "alice"]

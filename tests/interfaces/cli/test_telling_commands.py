@@ -157,9 +157,44 @@ def test_a_group_is_made_written_and_left(tiermem: Command, folder: Path) -> Non
     assert "alice" not in str(listed)
 
 
+def test_a_group_forgets_what_is_on_its_board(tiermem: Command, folder: Path) -> None:
+    tiermem("group", folder, "guild", "--join", "bob")
+    for text in ("noon", "4711", "4712"):
+        tiermem("group", folder, "guild", "--post", text, "-a", "bob")
+    board = tiermem("group", folder, "guild", "--json").json["board"]
+    ids = [row["id"] for row in board]
+    assert f"{ids[1]}\t0\tbob\t4711" in tiermem("group", folder, "guild").out.splitlines()
+    done = tiermem("group", folder, "guild", "--forget", ids[1], "--forget", "3")
+    assert (done.code, done.err) == (
+        0,
+        f"free space of files may still have the text until: tiermem vacuum {folder}\n",
+    )
+    assert done.out.splitlines()[2:] == [f"{ids[0]}\t0\tbob\tnoon"]
+    done = tiermem("group", folder, "guild", "--forget", "1", "--json")
+    assert (done.json["board"], done.err) == ([], "")
+    assert tiermem("vacuum", folder).code == 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert b"4711" not in path.read_bytes()
+
+
+def test_a_group_forgets_all_that_is_named_or_nothing(tiermem: Command, folder: Path) -> None:
+    tiermem("group", folder, "guild", "--join", "bob", "--post", "noon", "-a", "bob")
+    with MemoryBank.at(folder) as bank:
+        own = bank.agent("bob").all()[0].id
+        before = bank.state_hash()
+    for wrong in ("2", own, "", "x" * 5000):
+        done = tiermem("group", folder, "guild", "--forget", "1", "--forget", wrong)
+        assert done.is_one_error(1, "the board of guild has no memory", "tiermem group")
+    with MemoryBank.at(folder) as bank:
+        assert bank.state_hash() == before
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("group", "--forget", "1"),
+        ("group", "guild", "--forget", "1"),
         ("tell", "-a", "alice", "1"),
         ("tell", "-a", "alice", "1", "--to", "alice"),
         ("tell", "-a", "alice", "1", "--to", "*"),

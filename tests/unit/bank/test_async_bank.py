@@ -29,7 +29,8 @@ from agents import (
     MemoryNotFound,
     tools,
 )
-from agents.bank.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncNoteWatch
+from agents.bank.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncGroup, AsyncNoteWatch
+from agents.bank.group import Group
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.watching import NoteWatch
 from banks import MANUAL, ROOT, Undone, contents
@@ -115,6 +116,7 @@ def all_public(kind: type) -> set[str]:
         (MemoryBank, AsyncMemoryBank, {"parts", "ticks"}),
         (AgentMemory, AsyncAgentMemory, {"parts"}),
         (AgentNotes, AsyncAgentNotes, set()),
+        (Group, AsyncGroup, {"parts"}),
         (NoteWatch, AsyncNoteWatch, set()),
     ],
 )
@@ -128,6 +130,7 @@ def test_every_public_name_has_its_twin(kind: type, twin: type, left_out: set[st
         (MemoryBank, AsyncMemoryBank),
         (AgentMemory, AsyncAgentMemory),
         (AgentNotes, AsyncAgentNotes),
+        (Group, AsyncGroup),
         (NoteWatch, AsyncNoteWatch),
     ],
 )

@@ -1,6 +1,8 @@
 """Groups: a board that members write and search, and nobody else."""
 
 import asyncio
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from agents import (
     Temperature,
 )
 from banks import OpenBank, everything, undone
+from embedders import Directions
 
 PLAN = "we meet at the bridge <1 0>"
 
@@ -224,12 +227,97 @@ def test_an_explanation_says_what_a_search_of_boards_gives(make_bank: OpenBank) 
         alice.explain("<1 0>", context=True, include_groups=True)
 
 
+# Forgetting
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return [path.name for path in paths if text.encode() in path.read_bytes()]
+
+
+def test_what_is_on_a_board_can_be_forgotten(bank: MemoryBank, alice: AgentMemory) -> None:
+    guild = bank.group("guild", ["alice", "bob"])
+    gone, kept = guild.post("bob", PLAN), guild.post("bob", "we row <1 1>")
+    own = alice.add(PLAN)
+    guild.forget(gone.id)
+    assert (guild.all(), alice.all()) == ([kept], [own])
+    assert gone.id not in [hit.memory.id for hit in alice.search("<1 0>", include_groups=True)]
+    assert guild.post("alice", "on <1 0>").sequence == 3
+    state = bank.state_hash()
+    for wrong in (gone.id, own.id, "", 1):
+        with pytest.raises(MemoryNotFound, match="the board of guild has no memory"):
+            guild.forget(wrong)  # type: ignore[arg-type]
+    with undone(bank):
+        guild.forget(kept.id)
+    assert (bank.state_hash(), guild.all()[0]) == (state, kept)
+
+
+def test_a_memory_of_another_board_is_not_forgotten(bank: MemoryBank) -> None:
+    posted = bank.group("guild", ["alice"]).post("alice", PLAN)
+    with pytest.raises(MemoryNotFound):
+        bank.group("town", ["alice"]).forget(posted.id)
+    assert bank.group("guild").all() == [posted]
+
+
+def test_what_a_compaction_archived_on_a_board_can_be_forgotten(make_bank: OpenBank) -> None:
+    bank = make_bank(temperature={"max_cold_items": 1}, decay={"enabled": True})
+    guild = bank.group("guild", ["alice"])
+    posted = [guild.post("alice", f"{number} <1 0>") for number in range(3)]
+    bank.advance(10_000)
+    bank.sweep()
+    bank.advance(20_000)
+    bank.sweep()
+    assert len(bank.prune()) == 2
+    for each in posted:
+        guild.forget(each.id)
+    assert guild.all() == []
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_forgotten_text_of_a_board_is_in_no_file_after_a_vacuum(
+    open_bank: OpenBank, folder: Path, snapshots_on_close: None, is_restored: bool
+) -> None:
+    bank = open_bank()
+    posted = bank.group("guild", ["alice"]).post("alice", "swordfish <1 0>")
+    bank.group("guild").post("alice", "we row <1 1>")
+    if is_restored:
+        bank.checkpoint(checkpoint := folder.with_name("old.tmck"))
+        bank.close()
+        shutil.rmtree(folder)
+        MemoryBank.restore(checkpoint, folder, embedder=Directions()).close()
+    bank = open_bank()
+    assert files_with(folder, "swordfish")
+    bank.group("guild").forget(posted.id)
+    state = bank.state_hash()
+    assert bank.vacuum() == []
+    assert files_with(folder, "swordfish") == []
+    for _ in range(2):
+        bank = open_bank()
+        assert bank.state_hash() == state
+        assert [each.content for each in bank.group("guild").all()] == ["we row <1 1>"]
+    assert files_with(folder, "swordfish") == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning:mem0")
+def test_forgotten_text_of_a_board_is_in_no_file_of_mem0s_store_either(folder: Path) -> None:
+    with MemoryBank.open(folder, embedder=Directions()) as bank:
+        posted = bank.group("guild", ["alice"]).post("alice", "swordfish <1 0>")
+        bank.agent("alice").add("alice's own")
+    assert {"journal.db", "chroma.sqlite3"} <= set(files_with(folder, "swordfish"))
+    with MemoryBank.open(folder, embedder=Directions()) as bank:
+        bank.group("guild").forget(posted.id)
+        assert bank.vacuum() == []
+    assert files_with(folder, "swordfish") == []
+
+
 async def _awaited() -> list[str]:
     async with AsyncMemoryBank.ephemeral(preset="vector") as bank:
         guild = await bank.group("guild", ["alice", "bob"])
         alice = bank.agent("alice")
         await alice.post("guild", "a plan")
         await guild.post("bob", "another")
+        await guild.forget((await guild.post("bob", "a secret")).id)
         await guild.leave("bob")
         assert await alice.groups() == await bank.groups() == ["guild"]
         assert list(await guild.members()) == ["alice"]

@@ -180,6 +180,8 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("show", "inspect:show", "Show the memory of an agent after a tick."),
         ("pin", "memories:pin", "Pin a memory: every search finds it first."),
         ("unpin", "memories:unpin", "Move a pinned memory to another tier."),
+        ("forget", "forgetting:forget", "Delete memories, or purge them for good."),
+        ("restore", "forgetting:restore", "Make deleted or archived memories active again."),
         ("tiers", "banks:tiers", "Count the memories in each tier."),
         ("status", "care:status", "Show how full a bank is, and suggest what to do."),
         ("advance", "care:advance", "Move the clock of a bank: what is due expires or fades."),

@@ -5,11 +5,11 @@ if it has any that are not the default. Nothing is unpickled: a log may come fro
 """
 
 import json
-import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from itertools import accumulate, pairwise
+from marshal import dumps
 from typing import Any, NoReturn, TypeVar
 
 import orjson
@@ -64,7 +64,7 @@ def encode(value: Any, what: str) -> bytes:
     """
     try:
         try:
-            marshal.dumps(value)  # takes built-in types only, in less time than a look of our own
+            dumps(value)  # marshal takes built-in types only, in less time than a look of our own
         except ValueError:  # orjson would write a date or an enum as text
             value = _built_in(value)
         return _written(value)

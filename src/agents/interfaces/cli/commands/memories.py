@@ -1,35 +1,22 @@
 """Commands that use a bank: add, update, history, search, pin, unpin."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from ....errors import InvalidInput
-from ....memory.records import id_prefix, memory_id
-from ....memory.retention import RETENTION_NAMES, Retention
-from ....memory.temperature import TEMPERATURE_NAMES
+from ....memory.retention import RETENTION_NAMES
 from ....memory.tiers import TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes, storing
+from ..one_memory import MemoryId, full_id, ranked, shown_id, tell_change
 from ..options import AsJson, BankFolder, Whose, no_nan
 from ..output import echo_json, say, table
 from ..texts import text_of
 from ..values import condition, pair, value_of
 from .inspect import explained
 
-if TYPE_CHECKING:
-    from ....bank.agent_memory import AgentMemory
-    from ....bank.memory_bank import MemoryBank
-    from ....memory.records import Memory
-
-__all__ = ["MemoryId", "add", "full_id", "history", "pin", "search", "unpin", "update"]
-
-_SEQUENCE_DIGITS = 12
-
-MemoryId = Annotated[
-    str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
-]
+__all__ = ["add", "history", "pin", "search", "unpin", "update"]
 
 Beside = Annotated[str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")]
 
@@ -95,8 +82,8 @@ def add(
     beside = None if value is None else value_of(value)
     with changed(folder) as bank:
         memory = bank.agent(agent)
-        before = _ranked(memory)
-        with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
+        before = ranked(memory)
+        with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
             new = memory.add(
                 text,
                 None if tier is None else _tier(tier),
@@ -137,8 +124,8 @@ def update(
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
         identifier = full_id(bank, agent, memory_id)
-        before = _ranked(memory)
-        with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
+        before = ranked(memory)
+        with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
             moved = None if tier is None else _tier(tier)
             new = memory.update(identifier, text, moved, value=beside)
 
@@ -163,7 +150,7 @@ def history(
             return
         rows = [
             {
-                "id": _shown_id(each),
+                "id": shown_id(each),
                 "since tick": each.created_tick,
                 "tier": TIER_NAMES[each.tier],
                 "retention": RETENTION_NAMES[each.retention],
@@ -285,7 +272,7 @@ def search(
         say(hits.note, err=True)
     rows = [
         {
-            "id": _shown_id(hit.memory),
+            "id": shown_id(hit.memory),
             "score": round(hit.score, 4),
             "tier": TIER_NAMES[hit.memory.tier],
             "memory": hit.memory.content,
@@ -324,56 +311,10 @@ def _move(folder: Path, agent: str, memory_id: str, as_json: bool, to: str | Non
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
         identifier = full_id(bank, agent, memory_id)
-        before = _ranked(memory)
+        before = ranked(memory)
         moved = memory.pin(identifier) if to is None else memory.unpin(identifier, _tier(to))
-        _tell(memory, moved, before, "has", as_json)
-
-
-def _ranked(memory: "AgentMemory") -> "list[Memory]":
-    """The memories that a full tier can move down."""
-    return [*memory.all("pinned"), *memory.all("critical")]
-
-
-def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
-    """The memory's id, of which ``given`` may be the last digits."""
-    if len(given) > _SEQUENCE_DIGITS or not (given.isascii() and given.isalnum()):
-        return given
-    try:
-        return memory_id(id_prefix(bank.settings.seed, agent), int(given, 16))
-    except ValueError:
-        return given
+        tell_change(memory, moved, before, "has", as_json)
 
 
 def _tier(text: str) -> str | int:
     return int(text) if text in ("0", "1", "2", "3", "4") else text
-
-
-def _shown_id(memory: "Memory") -> str:
-    """The last digits of an id for a person to type; all of it for a program."""
-    return f"{memory.sequence:04x}" if sys.stdout.isatty() else memory.id
-
-
-def _tell(
-    memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
-) -> None:
-    """Print the changed memory, and the memories that made room for it."""
-    from ....tools.shapes import shown
-
-    if as_json:
-        echo_json(shown(memory.parts, changed))
-        return
-    how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
-    say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
-    say(f"  id {changed.id}")
-    if verb == "remembers" and changed.access_count:
-        say(f"  it was stored before, and is counted again: {changed.access_count} uses")
-    elif verb == "remembers" and changed.key is not None:
-        for former in memory.history(changed.key)[-2:-1]:
-            say(f"  in place of: {former.content}")
-    for each in before:
-        now = memory.find(each.sequence)
-        if now is None or now.retention is not Retention.ACTIVE or now.id == changed.id:
-            continue
-        if now.tier is not each.tier:
-            full = TIER_NAMES[each.tier]
-            say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")

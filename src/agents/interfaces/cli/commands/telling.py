@@ -7,9 +7,9 @@ from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ..banks import changed, check_agent, copied, storing
+from ..one_memory import MemoryId, full_id, shown_id, vacuum_advice
 from ..options import AsJson, BankFolder, Whose
 from ..output import echo_json, say, table
-from .memories import MemoryId, full_id
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -116,17 +116,27 @@ def group(
     ] = None,
     post: Annotated[str | None, Option(metavar="TEXT", help="Write it to the board.")] = None,
     agent: Annotated[str | None, Option("--agent", "-a", help="With --post: who writes.")] = None,
+    forget: Annotated[
+        list[str] | None,
+        Option(
+            "--forget",
+            metavar="ID",
+            help="A memory of the board that is gone for good, its text too; can be repeated.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a group, change its members, write to its board, or show it; list all groups.
 
     Members find what is on the board by `tiermem search --groups`. The bank must have the agents
-    that join.
+    that join. After --forget, `tiermem vacuum` clears the free space in the files as well; what
+    members stored of it is their own.
     """
     if (post is None) != (agent is None):
         raise InvalidInput("--post and --agent go together", hint="give both")
+    is_change = bool(join or leave or forget or post is not None)
     if name is None:
-        if join or leave or post is not None:
+        if is_change:
             raise InvalidInput("name the GROUP")
         with copied(folder) as bank:
             rows = [
@@ -135,13 +145,18 @@ def group(
             ]
         table("groups", rows, as_json)
         return
-    if join or leave or post is not None:
-        _change(folder, name, join or [], leave or [], agent, post)
+    if is_change:
+        _change(folder, name, join or [], leave or [], agent, post, forget or [])
     with copied(folder) as bank:
         _check_group(bank, name)
         board = bank.group(name)
         entries = [
-            {"tick": each.created_tick, "by": str(each.speaker), "text": each.content}
+            {
+                "id": each.id if as_json else shown_id(each),
+                "tick": each.created_tick,
+                "by": str(each.speaker),
+                "text": each.content,
+            }
             for each in board.all()
         ]
         members = list(board.members())
@@ -149,11 +164,21 @@ def group(
         echo_json({"group": name, "members": members, "board": entries})
     else:
         table(f"{name} ({', '.join(members) or 'nobody'})", entries)
+        if forget:
+            say(vacuum_advice(folder), err=True)
 
 
 def _change(
-    folder: Path, name: str, join: list[str], leave: list[str], agent: str | None, post: str | None
+    folder: Path,
+    name: str,
+    join: list[str],
+    leave: list[str],
+    agent: str | None,
+    post: str | None,
+    forget: list[str],
 ) -> None:
+    from ....engine.groups import board_of
+
     with changed(folder) as bank, bank.transaction():
         for each in join:
             check_agent(bank, folder, each)
@@ -164,6 +189,8 @@ def _change(
             own.leave(each)
         if agent is not None and post is not None:
             own.post(agent, post)
+        for identifier in dict.fromkeys(full_id(bank, board_of(name), each) for each in forget):
+            own.forget(identifier)
 
 
 def _check_group(bank: "MemoryBank", name: str) -> None:

@@ -1,0 +1,103 @@
+"""How commands name a memory, and what they say about one that they changed."""
+
+import sys
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument
+
+from ...memory.records import id_prefix, memory_id
+from ...memory.retention import Retention
+from ...memory.temperature import TEMPERATURE_NAMES
+from ...memory.tiers import TIER_NAMES
+from .output import echo_json, say
+
+if TYPE_CHECKING:
+    from ...bank.agent_memory import AgentMemory
+    from ...bank.memory_bank import MemoryBank
+    from ...memory.records import Memory
+
+__all__ = [
+    "MemoryId",
+    "MemoryIds",
+    "full_id",
+    "ranked",
+    "say_memory",
+    "say_room",
+    "shown_id",
+    "tell_change",
+    "vacuum_advice",
+]
+
+_SEQUENCE_DIGITS = 12
+
+MemoryId = Annotated[
+    str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
+]
+MemoryIds = Annotated[
+    list[str],
+    Argument(metavar="ID...", help="The memories' ids, or their last digits as search shows them."),
+]
+
+
+def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
+    """The memory's id, of which ``given`` may be the last digits."""
+    if len(given) > _SEQUENCE_DIGITS or not (given.isascii() and given.isalnum()):
+        return given
+    try:
+        return memory_id(id_prefix(bank.settings.seed, agent), int(given, 16))
+    except ValueError:
+        return given
+
+
+def shown_id(memory: "Memory") -> str:
+    """The last digits of an id for a person to type; all of it for a program."""
+    return f"{memory.sequence:04x}" if sys.stdout.isatty() else memory.id
+
+
+def ranked(memory: "AgentMemory") -> "list[Memory]":
+    """The memories that a full tier can move down."""
+    return [*memory.all("pinned"), *memory.all("critical")]
+
+
+def tell_change(
+    memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
+) -> None:
+    """Print the changed memory, and the memories that made room for it."""
+    from ...tools.shapes import shown
+
+    if as_json:
+        echo_json(shown(memory.parts, changed))
+        return
+    say_memory(memory, changed, verb)
+    if verb == "remembers" and changed.access_count:
+        say(f"  it was stored before, and is counted again: {changed.access_count} uses")
+    elif verb == "remembers" and changed.key is not None:
+        for former in memory.history(changed.key)[-2:-1]:
+            say(f"  in place of: {former.content}")
+    say_room(memory, before, {changed.id})
+
+
+def say_memory(memory: "AgentMemory", changed: "Memory", verb: str) -> None:
+    """Print the changed memory."""
+    how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
+    say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
+    say(f"  id {changed.id}")
+
+
+def say_room(memory: "AgentMemory", before: "list[Memory]", changed: set[str]) -> None:
+    """Print the memories that made room for the changed ones."""
+    for each in before:
+        now = memory.find(each.sequence)
+        if now is None or now.retention is not Retention.ACTIVE or now.id in changed:
+            continue
+        if now.tier is not each.tier:
+            full = TIER_NAMES[each.tier]
+            say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")
+
+
+def vacuum_advice(folder: Path) -> str:
+    """What to do after memories were purged."""
+    vacuum = join(["tiermem", "vacuum", str(folder)])
+    return f"free space of files may still have the text until: {vacuum}"
