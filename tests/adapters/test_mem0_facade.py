@@ -258,6 +258,9 @@ def test_an_llm_that_fails_or_is_missing_is_mem0s_error_too(tmp_path: Path) -> N
     ):
         with pytest.raises(theirs, match="no tokens left"):
             memory.add("tea", **ANN)
+        server.reply = lambda _: "not json"
+        with pytest.raises(theirs, match="can't be read as facts: 'not json'"):
+            memory.add("tea", **ANN)
         assert memory.get_all(filters=ANN) == {"results": []}
 
 

@@ -181,10 +181,10 @@ class AgentMemory:
         """Store what chat messages say.
 
         With ``infer``, mem0 lets the configured LLM extract the new facts, and the facts are
-        stored. Without it, each message is stored as it is, except system messages.
+        stored; :class:`ExtractionError` if the LLM fails or its answer can't be read, and nothing
+        is stored. Without it, each message is stored as it is, except system messages.
         """
-        wanted = parse_tier(tier)
-        chat = as_messages(messages)
+        wanted, chat = parse_tier(tier), as_messages(messages)
         if infer:
             with self.parts.using():
                 texts = self.parts.facts_extractor().extract(self.agent_id, chat)

@@ -81,6 +81,79 @@ def test_an_llm_that_fails_stores_nothing() -> None:
         assert bank.agents() == []
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "",
+        "not json",
+        "[]",
+        "null",
+        "5",
+        "[" * 100_000,
+        '{"memory": [{"text": "Bob che',
+        '{"facts": ["Bob cheats"]}',
+        '{"memory": "Bob cheats"}',
+        '{"memory": {"text": "Bob cheats"}}',
+        '{"memory": ["Bob cheats"]}',
+        '{"memory": [{"fact": "Bob cheats"}]}',
+        '{"memory": [{"text": 5}]}',
+        '{"memory": [{"text": "Bob cheats"}, {"text": ["Bob sells grain"]}]}',
+        "```json\nnot json\n```",
+        "<think>What is new?</think>",
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_and_can_be_asked_for_again(reply: Any) -> None:
+    replies = [facts("Bob cheats"), reply]
+    with (
+        OpenAIServer(lambda _: replies.pop()) as server,
+        MemoryBank.ephemeral(llm=llm(server)) as bank,
+    ):
+        alice = bank.agent("alice")
+        with pytest.raises(ExtractionError, match=r"^the LLM's answer can't be read") as refused:
+            alice.add_messages(TALK)
+        assert "\n" not in refused.value.why
+        assert bank.agents() == []
+        assert [memory.content for memory in alice.add_messages(TALK)] == ["Bob cheats"]
+        first, again = (body["messages"] for _, body in server.requests)
+        assert first == again
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"memory": []}',
+        '{"memory": null}',
+        "{}",
+        '{"memory": [{"text": ""}]}',
+        '{"memory": [{"text": null}]}',
+        '```json\n{"memory": []}\n```',
+    ],
+)
+def test_an_answer_without_facts_stores_nothing(reply: str) -> None:
+    with OpenAIServer(lambda _: reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        assert bank.agent("alice").add_messages(TALK) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json\n{"memory": [{"text": "Bob cheats"}]}\n```',
+        '```\n{"memory": [{"text": "Bob cheats"}]}\n```',
+        'Here it is:\n```json\n{"memory": [{"text": "Bob cheats"}]}\n```\nDone.',
+        'Sure! {"memory": [{"text": "Bob cheats"}]} That is all.',
+        '<think>{"memory": 5}</think>{"memory": [{"text": "Bob cheats"}]}',
+        '{"memory": [{"id": "0", "text": "Bob cheats", "event": "ADD"}], "more": 1}',
+        '{"memory": [{"text": ""}, {"text": "Bob cheats"}, {"text": null}]}',
+        '{"memory": [{"text": "Bob cheats", "attributed_to": "a\nb"}]}',
+    ],
+)
+def test_all_that_mem0_can_read_is_read(reply: str) -> None:
+    with OpenAIServer(lambda _: reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        stored = bank.agent("alice").add_messages(TALK)
+        assert [memory.content for memory in stored] == ["Bob cheats"]
+
+
 def test_without_infer_each_message_is_stored_but_the_systems() -> None:
     with MemoryBank.ephemeral() as bank:
         system = {"role": "system", "content": "You are a trader."}
