@@ -154,6 +154,21 @@ def test_all_that_mem0_can_read_is_read(reply: str) -> None:
         assert [memory.content for memory in stored] == ["Bob cheats"]
 
 
+def test_facts_that_cannot_be_embedded_are_an_error(tmp_path: Path) -> None:
+    """mem0 drops a fact whose vector it can't get."""
+
+    def reply(_: object) -> str:
+        server.vector = lambda _: []  # type: ignore[method-assign]
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server:
+        settings = {"llm": llm(server), "embedder": embedder(server), "storage": {"sync": "manual"}}
+        with MemoryBank.open(tmp_path, settings) as bank:
+            with pytest.raises(EmbedderError):
+                bank.agent("alice").add_messages(TALK)
+            assert bank.agents() == []
+
+
 def test_without_infer_each_message_is_stored_but_the_systems() -> None:
     with MemoryBank.ephemeral() as bank:
         system = {"role": "system", "content": "You are a trader."}
