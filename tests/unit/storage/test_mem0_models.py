@@ -1,12 +1,15 @@
 """mem0's LLM extraction and embedders, against a server on loopback."""
 
+import contextlib
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents import EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
+from agents import BankClosed, EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
 from openai_server import OpenAIServer
 
 pytestmark = [
@@ -166,6 +169,98 @@ def test_facts_that_cannot_be_embedded_are_an_error(tmp_path: Path) -> None:
         with MemoryBank.open(tmp_path, settings) as bank:
             with pytest.raises(EmbedderError):
                 bank.agent("alice").add_messages(TALK)
+            assert bank.agents() == []
+
+
+def ends(work: Callable[[], object], seconds: float = 60.0) -> bool:
+    """Whether another thread can do this now."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()
+
+
+def test_other_threads_use_the_bank_while_the_llm_is_asked(tmp_path: Path) -> None:
+    ended: list[bool] = []
+
+    def reply(_: object) -> str:
+        ended.append(ends(lambda: bank.agent("bob").add("salt is cheap")))
+        ended.append(ends(lambda: bank.agent("bob").search("salt")))
+        ended.append(ends(lambda: bank.agent("alice").add("Bob has a boat")))
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server:
+        settings = {"llm": llm(server), "embedder": embedder(server), "storage": {"sync": "manual"}}
+        with MemoryBank.open(tmp_path, settings) as bank:
+            stored = bank.agent("alice").add_messages(TALK)
+            assert ended == [True, True, True]
+            known = [memory.content for memory in bank.agent("alice").all()]
+            assert known == ["Bob has a boat", "Bob cheats"]
+            assert [memory.content for memory in stored] == ["Bob cheats"]
+            before = bank.state_hash()
+        with MemoryBank.open(tmp_path, settings) as bank:
+            assert bank.state_hash() == before
+
+
+def test_threads_extract_at_the_same_time() -> None:
+    together = threading.Barrier(4, timeout=60)
+
+    def reply(request: dict[str, Any]) -> str:
+        together.wait()
+        name = json.dumps(request["messages"]).split("My name is ")[1][:2]
+        return facts(f"The name is {name}")
+
+    def talk(name: str) -> None:
+        bank.agent(name).add_messages(f"My name is {name}.")
+
+    with OpenAIServer(reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        names = ["a0", "a1", "a2", "a3"]
+        threads = [threading.Thread(target=talk, args=[name], daemon=True) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        known = {name: [memory.content for memory in bank.agent(name).all()] for name in names}
+        assert known == {name: [f"The name is {name}"] for name in names}
+
+
+def test_in_a_transaction_facts_are_part_of_it_and_other_threads_wait() -> None:
+    added = threading.Event()
+    ended: list[bool] = []
+
+    def add() -> None:
+        bank.agent("bob").add("salt is cheap")
+        added.set()
+
+    def reply(_: object) -> str:
+        if not ended:
+            ended.append(ends(add, 0.2))
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        alice = bank.agent("alice")
+        with contextlib.suppress(KeyError), bank.transaction():
+            assert len(alice.add_messages(TALK)) == 1
+            raise KeyError
+        assert added.wait(60)
+        assert ended == [False]
+        assert bank.agents() == ["bob"]
+        with bank.transaction():
+            assert len(alice.add_messages(TALK)) == 1
+        assert alice.count() == 1
+
+
+def test_a_bank_that_is_closed_while_the_llm_is_asked_says_so(tmp_path: Path) -> None:
+    def reply(_: object) -> str:
+        assert ends(bank.close)
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server:
+        settings = {"llm": llm(server), "embedder": embedder(server), "storage": {"sync": "manual"}}
+        bank = MemoryBank.open(tmp_path, settings)
+        with pytest.raises(BankClosed):
+            bank.agent("alice").add_messages(TALK)
+        with MemoryBank.open(tmp_path, settings) as bank:
             assert bank.agents() == []
 
 

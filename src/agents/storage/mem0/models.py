@@ -9,6 +9,8 @@ from typing import Any
 
 from ...config.settings import EmbedderSettings, LlmSettings
 from ...errors import (
+    BankBroken,
+    BankClosed,
     ChatFailed,
     ConfigError,
     EmbedderError,
@@ -88,6 +90,7 @@ class Extractor:
 
     mem0 sees the agent's nearest memories through ``nearest`` and embeds through ``encode``. The
     facts are returned and not inserted, so that the bank can store them like any other memory.
+    Threads may share it: ``encode`` and ``nearest`` are called in the thread that extracts.
     """
 
     def __init__(self, settings: LlmSettings, encode: Encode, nearest: Nearest) -> None:
@@ -116,6 +119,8 @@ class Extractor:
         kind = {"agent_id": agent_id, "memory_type": "procedural_memory"} if procedural else {}
         try:
             found = self._memory.add(list(messages), user_id=agent_id, prompt=prompt, **kind)
+        except (BankClosed, BankBroken):  # by another thread, while the LLM was asked
+            raise
         except Exception as error:  # each provider has errors of its own
             if isinstance(error.__cause__, ExtractionError):  # of _FactsLlm, wrapped by mem0
                 raise error.__cause__ from None
