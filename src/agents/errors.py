@@ -270,7 +270,7 @@ class StoreMismatch(StoreError):
 
 
 class ExtractionError(TierMemError):
-    """mem0's LLM extraction is not configured, or the LLM failed."""
+    """mem0's LLM extraction is not configured, the LLM failed, or its answer can't be read."""
 
     what = "nothing was extracted or stored"
     hint = "check the section llm of the settings, and that the LLM answers"

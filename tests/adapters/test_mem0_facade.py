@@ -5,6 +5,7 @@ import inspect
 import json
 import subprocess
 import sys
+import threading
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -258,7 +259,29 @@ def test_an_llm_that_fails_or_is_missing_is_mem0s_error_too(tmp_path: Path) -> N
     ):
         with pytest.raises(theirs, match="no tokens left"):
             memory.add("tea", **ANN)
+        server.reply = lambda _: "not json"
+        with pytest.raises(theirs, match="can't be read as facts: 'not json'"):
+            memory.add("tea", **ANN)
         assert memory.get_all(filters=ANN) == {"results": []}
+
+
+def test_other_threads_use_the_memory_while_the_llm_is_asked(tmp_path: Path) -> None:
+    added = threading.Event()
+
+    def add() -> None:
+        memory.add("Bob likes milk", user_id="bob", infer=False)
+        added.set()
+
+    def reply(_: object) -> str:
+        threading.Thread(target=add, daemon=True).start()
+        return facts("Ann likes tea") if added.wait(60) else "others wait"
+
+    with (
+        OpenAIServer(reply) as server,
+        Memory.from_config(config_of(server, tmp_path)) as memory,
+    ):
+        assert len(memory.add("Tea!", **ANN)["results"]) == 1
+        assert texts(memory.get_all(filters={"user_id": "bob"})) == ["Bob likes milk"]
 
 
 def test_a_memory_of_a_config_can_infer_nothing_too(tmp_path: Path) -> None:

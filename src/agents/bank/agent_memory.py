@@ -6,6 +6,7 @@ from typing import final
 from ..engine import (
     adding,
     agent_moves,
+    extracting,
     group_search,
     groups,
     linking,
@@ -180,14 +181,13 @@ class AgentMemory:
     ) -> list[Memory]:
         """Store what chat messages say.
 
-        With ``infer``, mem0 lets the configured LLM extract the new facts, and the facts are
-        stored. Without it, each message is stored as it is, except system messages.
+        With ``infer``, mem0 lets the configured LLM extract the new facts to store, or raises
+        :class:`ExtractionError`. While the LLM answers, other threads wait only if a transaction
+        is open. Without ``infer``, each message is stored as it is, except system messages.
         """
-        wanted = parse_tier(tier)
-        chat = as_messages(messages)
+        wanted, chat = parse_tier(tier), as_messages(messages)
         if infer:
-            with self.parts.using():
-                texts = self.parts.facts_extractor().extract(self.agent_id, chat)
+            texts = extracting.extract(self.parts, self.agent_id, chat)
         else:
             texts = [message["content"] for message in chat if message["role"] != "system"]
         options = {"kind": "fact" if infer else "message"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 from weakref import WeakSet
 
 from ..config.settings import Settings
@@ -32,7 +32,6 @@ from ..storage.interrupts import Block, hold_signals, interruptible, let_signals
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock, OneWriter
 from ..storage.mem0.models import Extractor
-from ..storage.mem0.store import payload
 from ..storage.state.accesses import Accesses
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import State
@@ -93,7 +92,8 @@ class OpenBank(OneWriter):
         self.store = StoreSync(journal, resident, settings.store, folder, identity["id"])
         self.search = Search(resident, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
-        self._extractor: Extractor | None = None
+        self.extractor: Extractor | None = None
+        """Made by ``extracting``, for the first chat messages."""
         self.guard: Guard | None = None
         """Says what remembered settings may do; None for a bank in memory."""
         self.settings_with: Callable[[Iterable[str]], Settings] | None = None
@@ -310,24 +310,12 @@ class OpenBank(OneWriter):
             return most, memory.context_tokens
         return most, check_whole("context_tokens", tokens, least=1)
 
-    def facts_extractor(self) -> Extractor:
-        """The extractor of facts from chat messages, with the configured LLM."""
-        if self.guard is not None and (refused := self.guard.llm()):
-            raise refused
-        if self._extractor is None:
-            self._extractor = Extractor(self.settings.llm, self.embedder.units, self._nearest)
-        return self._extractor
-
     def observed(self) -> None:
         """Let OpenTelemetry read the metrics, if ``telemetry.enabled`` is true."""
         if self.settings.telemetry.enabled:
             from . import telemetry  # it imports OpenTelemetry, which may not be installed
 
             telemetry.observe(self)
-
-    def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
-        (hits,) = self.search_many([(agent_id, query)], limit)
-        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
 
 
 @final

@@ -1,12 +1,15 @@
 """mem0's LLM extraction and embedders, against a server on loopback."""
 
+import contextlib
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents import EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
+from agents import BankClosed, EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
 from openai_server import OpenAIServer
 
 pytestmark = [
@@ -79,6 +82,186 @@ def test_an_llm_that_fails_stores_nothing() -> None:
         with pytest.raises(ExtractionError, match="out of tokens"):
             bank.agent("alice").add_messages(TALK)
         assert bank.agents() == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "",
+        "not json",
+        "[]",
+        "null",
+        "5",
+        "[" * 100_000,
+        '{"memory": [{"text": "Bob che',
+        '{"facts": ["Bob cheats"]}',
+        '{"memory": "Bob cheats"}',
+        '{"memory": {"text": "Bob cheats"}}',
+        '{"memory": ["Bob cheats"]}',
+        '{"memory": [{"fact": "Bob cheats"}]}',
+        '{"memory": [{"text": 5}]}',
+        '{"memory": [{"text": "Bob cheats"}, {"text": ["Bob sells grain"]}]}',
+        "```json\nnot json\n```",
+        "<think>What is new?</think>",
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_and_can_be_asked_for_again(reply: Any) -> None:
+    replies = [facts("Bob cheats"), reply]
+    with (
+        OpenAIServer(lambda _: replies.pop()) as server,
+        MemoryBank.ephemeral(llm=llm(server)) as bank,
+    ):
+        alice = bank.agent("alice")
+        with pytest.raises(ExtractionError, match=r"^the LLM's answer can't be read") as refused:
+            alice.add_messages(TALK)
+        assert "\n" not in refused.value.why
+        assert bank.agents() == []
+        assert [memory.content for memory in alice.add_messages(TALK)] == ["Bob cheats"]
+        first, again = (body["messages"] for _, body in server.requests)
+        assert first == again
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"memory": []}',
+        '{"memory": null}',
+        "{}",
+        '{"memory": [{"text": ""}]}',
+        '{"memory": [{"text": null}]}',
+        '```json\n{"memory": []}\n```',
+    ],
+)
+def test_an_answer_without_facts_stores_nothing(reply: str) -> None:
+    with OpenAIServer(lambda _: reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        assert bank.agent("alice").add_messages(TALK) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json\n{"memory": [{"text": "Bob cheats"}]}\n```',
+        '```\n{"memory": [{"text": "Bob cheats"}]}\n```',
+        'Here it is:\n```json\n{"memory": [{"text": "Bob cheats"}]}\n```\nDone.',
+        'Sure! {"memory": [{"text": "Bob cheats"}]} That is all.',
+        '<think>{"memory": 5}</think>{"memory": [{"text": "Bob cheats"}]}',
+        '{"memory": [{"id": "0", "text": "Bob cheats", "event": "ADD"}], "more": 1}',
+        '{"memory": [{"text": ""}, {"text": "Bob cheats"}, {"text": null}]}',
+        '{"memory": [{"text": "Bob cheats", "attributed_to": "a\nb"}]}',
+    ],
+)
+def test_all_that_mem0_can_read_is_read(reply: str) -> None:
+    with OpenAIServer(lambda _: reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        stored = bank.agent("alice").add_messages(TALK)
+        assert [memory.content for memory in stored] == ["Bob cheats"]
+
+
+def test_facts_that_cannot_be_embedded_are_an_error(tmp_path: Path) -> None:
+    """mem0 drops a fact whose vector it can't get."""
+
+    def reply(_: object) -> str:
+        server.vector = lambda _: []  # type: ignore[method-assign]
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server:
+        settings = {"llm": llm(server), "embedder": embedder(server), "storage": {"sync": "manual"}}
+        with MemoryBank.open(tmp_path, settings) as bank:
+            with pytest.raises(EmbedderError):
+                bank.agent("alice").add_messages(TALK)
+            assert bank.agents() == []
+
+
+def ends(work: Callable[[], object], seconds: float = 60.0) -> bool:
+    """Whether another thread can do this now."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()
+
+
+def test_other_threads_use_the_bank_while_the_llm_is_asked(tmp_path: Path) -> None:
+    ended: list[bool] = []
+
+    def reply(_: object) -> str:
+        ended.append(ends(lambda: bank.agent("bob").add("salt is cheap")))
+        ended.append(ends(lambda: bank.agent("bob").search("salt")))
+        ended.append(ends(lambda: bank.agent("alice").add("Bob has a boat")))
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server:
+        settings = {"llm": llm(server), "embedder": embedder(server), "storage": {"sync": "manual"}}
+        with MemoryBank.open(tmp_path, settings) as bank:
+            stored = bank.agent("alice").add_messages(TALK)
+            assert ended == [True, True, True]
+            known = [memory.content for memory in bank.agent("alice").all()]
+            assert known == ["Bob has a boat", "Bob cheats"]
+            assert [memory.content for memory in stored] == ["Bob cheats"]
+            before = bank.state_hash()
+        with MemoryBank.open(tmp_path, settings) as bank:
+            assert bank.state_hash() == before
+
+
+def test_threads_extract_at_the_same_time() -> None:
+    together = threading.Barrier(4, timeout=60)
+
+    def reply(request: dict[str, Any]) -> str:
+        together.wait()
+        name = json.dumps(request["messages"]).split("My name is ")[1][:2]
+        return facts(f"The name is {name}")
+
+    def talk(name: str) -> None:
+        bank.agent(name).add_messages(f"My name is {name}.")
+
+    with OpenAIServer(reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        names = ["a0", "a1", "a2", "a3"]
+        threads = [threading.Thread(target=talk, args=[name], daemon=True) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        known = {name: [memory.content for memory in bank.agent(name).all()] for name in names}
+        assert known == {name: [f"The name is {name}"] for name in names}
+
+
+def test_in_a_transaction_facts_are_part_of_it_and_other_threads_wait() -> None:
+    added = threading.Event()
+    ended: list[bool] = []
+
+    def add() -> None:
+        bank.agent("bob").add("salt is cheap")
+        added.set()
+
+    def reply(_: object) -> str:
+        if not ended:
+            ended.append(ends(add, 0.2))
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        alice = bank.agent("alice")
+        with contextlib.suppress(KeyError), bank.transaction():
+            assert len(alice.add_messages(TALK)) == 1
+            raise KeyError
+        assert added.wait(60)
+        assert ended == [False]
+        assert bank.agents() == ["bob"]
+        with bank.transaction():
+            assert len(alice.add_messages(TALK)) == 1
+        assert alice.count() == 1
+
+
+def test_a_bank_that_is_closed_while_the_llm_is_asked_says_so(tmp_path: Path) -> None:
+    def reply(_: object) -> str:
+        assert ends(bank.close)
+        return facts("Bob cheats")
+
+    with OpenAIServer(reply) as server:
+        settings = {"llm": llm(server), "embedder": embedder(server), "storage": {"sync": "manual"}}
+        bank = MemoryBank.open(tmp_path, settings)
+        with pytest.raises(BankClosed):
+            bank.agent("alice").add_messages(TALK)
+        with MemoryBank.open(tmp_path, settings) as bank:
+            assert bank.agents() == []
 
 
 def test_without_infer_each_message_is_stored_but_the_systems() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
+from ...engine.extracting import extract
 from ...engine.long_names import forget_unused
 from ...errors import ExtractionError, InvalidInput
 from ...memory.records import VALUE
@@ -159,11 +160,10 @@ class Memory:
     ) -> list[str]:
         with self.bank.parts.using():
             agent = self._scopes.agent_id(ids)
-            try:
-                extractor = self.bank.parts.facts_extractor()
-                return extractor.extract(agent, chat, prompt=prompt, procedural=procedural)
-            except ExtractionError as error:
-                raise extraction_failed(error) from error
+        try:
+            return extract(self.bank.parts, agent, chat, prompt=prompt, procedural=procedural)
+        except ExtractionError as error:
+            raise extraction_failed(error) from error
 
     # Reading
 

@@ -1,5 +1,6 @@
 """mem0's embedders, its LLM extraction and its LLMs."""
 
+import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +9,8 @@ from typing import Any
 
 from ...config.settings import EmbedderSettings, LlmSettings
 from ...errors import (
+    BankBroken,
+    BankClosed,
     ChatFailed,
     ConfigError,
     EmbedderError,
@@ -87,6 +90,7 @@ class Extractor:
 
     mem0 sees the agent's nearest memories through ``nearest`` and embeds through ``encode``. The
     facts are returned and not inserted, so that the bank can store them like any other memory.
+    Threads may share it: ``encode`` and ``nearest`` are called in the thread that extracts.
     """
 
     def __init__(self, settings: LlmSettings, encode: Encode, nearest: Nearest) -> None:
@@ -109,12 +113,17 @@ class Extractor:
         """The facts that the LLM finds in ``messages`` and the agent does not know yet.
 
         ``prompt`` has instructions of the caller's own. With ``procedural``, the only text is a
-        summary of what was done.
+        summary of what was done. :class:`ExtractionError` if the LLM fails, or if its answer can't
+        be read.
         """
         kind = {"agent_id": agent_id, "memory_type": "procedural_memory"} if procedural else {}
         try:
             found = self._memory.add(list(messages), user_id=agent_id, prompt=prompt, **kind)
+        except (BankClosed, BankBroken):  # by another thread, while the LLM was asked
+            raise
         except Exception as error:  # each provider has errors of its own
+            if isinstance(error.__cause__, ExtractionError):  # of _FactsLlm, wrapped by mem0
+                raise error.__cause__ from None
             raise ExtractionError(f"mem0's extraction failed: {error}") from error
         return [entry["memory"] for entry in found["results"]]
 
@@ -129,7 +138,52 @@ class _Model:
         return self._encode([text])[0]
 
     def embed_batch(self, texts: Sequence[str], memory_action: str = "add") -> list[list[float]]:
-        return self._encode(texts)
+        try:
+            return self._encode(texts)
+        except Exception:  # noqa: BLE001 - the bank embeds the facts it stores, and says what failed
+            return [[] for _ in texts]  # mem0 would drop the facts, and has no use for vectors here
+
+
+class _FactsLlm:
+    """mem0's LLM; an error for facts that can't be read, which mem0 would take for no facts."""
+
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+
+    def generate_response(self, messages: Any, **options: Any) -> Any:
+        reply = self._llm.generate_response(messages=messages, **options)
+        if "response_format" in options and not _has_facts(reply):  # mem0 asks for facts in JSON
+            raise ExtractionError(
+                f"the LLM's answer can't be read as facts: {reply!r:.80}",
+                hint="ask again, or set llm.config to a model that answers in JSON",
+            )
+        return reply
+
+
+def _has_facts(reply: object) -> bool:
+    """Whether mem0 would read all that an answer says; no facts are an answer too."""
+    utils = import_mem0("mem0.memory.utils")
+    text = utils.remove_code_blocks(reply)
+    try:
+        try:
+            answer = json.loads(text, strict=False)
+        except json.JSONDecodeError:
+            answer = json.loads(utils.extract_json(text), strict=False)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(answer, dict) or (answer and "memory" not in answer):
+        return False
+    found = answer.get("memory")
+    return found is None or (isinstance(found, list) and all(map(_is_fact, found)))
+
+
+def _is_fact(entry: object) -> bool:
+    """Whether an entry has a text; mem0 skips an entry whose text is empty or null."""
+    return (
+        isinstance(entry, dict)
+        and "text" in entry
+        and (entry["text"] is None or isinstance(entry["text"], str))
+    )
 
 
 class _Catcher:
@@ -179,7 +233,7 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
         without_entities = type("Memory", (main.Memory,), {"entity_store": _NoEntities()})
         memory: Any = object.__new__(without_entities)
         memory.config = import_mem0("mem0.configs.base").MemoryConfig(llm=llm)
-        memory.llm = _make_llm(settings)
+        memory.llm = _FactsLlm(_make_llm(settings))
     except Exception as error:  # each provider has errors of its own
         raise ExtractionError(f"mem0's LLM {settings.provider} can't be set up: {error}") from error
     memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")

@@ -1,0 +1,46 @@
+"""Facts from chat messages: mem0's extraction, with the configured LLM."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..storage.mem0.models import Extractor, Message
+from ..storage.mem0.store import payload
+from .open_bank import OpenBank
+
+__all__ = ["extract"]
+
+
+def extract(
+    bank: OpenBank,
+    agent_id: str,
+    messages: Sequence[Message],
+    *,
+    prompt: str | None = None,
+    procedural: bool = False,
+) -> list[str]:
+    """The facts that the LLM finds and the agent does not know yet; :meth:`Extractor.extract`.
+
+    Other threads use the bank while the LLM answers, unless the caller has a transaction open.
+    They wait while the extraction searches the bank or embeds a text.
+    """
+    with bank.using():
+        extractor = _extractor(bank)
+    return extractor.extract(agent_id, messages, prompt=prompt, procedural=procedural)
+
+
+def _extractor(bank: OpenBank) -> Extractor:
+    """The bank's extractor. It uses the bank in any thread, so each use takes a turn."""
+    if bank.guard is not None and (refused := bank.guard.llm()):
+        raise refused
+
+    def encode(texts: Sequence[str]) -> list[list[float]]:
+        with bank.using():
+            return bank.embedder.units(texts)
+
+    def nearest(agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
+        (hits,) = bank.search_many([(agent_id, query)], limit)
+        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
+
+    if bank.extractor is None:
+        bank.extractor = Extractor(bank.settings.llm, encode, nearest)
+    return bank.extractor
