@@ -1,24 +1,33 @@
 """Refusals and failures as ``application/problem+json`` (RFC 9457)."""
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
 from ... import errors
+from ...config.settings import Settings
 from ...errors import (
     BankBroken,
     BankClosed,
+    CommitFailed,
+    CommitUnknown,
+    EmbedderError,
     InvalidInput,
     MemoryNotFound,
     MemoryPinned,
     NoteRefused,
     TierFull,
 )
+from ...tools import Failure
 
-__all__ = ["ALWAYS", "MEDIA_TYPE", "Problem", "encoded", "status_of"]
+__all__ = ["ALWAYS", "MEDIA_TYPE", "Problem", "encoded", "private_paths", "status_of", "told"]
+
+logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -33,7 +42,16 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (TierFull, 409),
     (BankClosed, 503),
     (BankBroken, 503),
+    (CommitFailed, 503),
+    (EmbedderError, 503),
 )
+_FAULTS = {
+    CommitFailed.__name__: "nothing was changed: the journal can't be written",
+    CommitUnknown.__name__: "the disk failed, and the change may be kept or not: look, then repeat",
+    EmbedderError.__name__: "nothing was changed: the embedder failed",
+}
+"""What a client learns of a fault of the machine, by the error's name."""
+_LOG = "the service's log says why"
 
 
 class Problem(Exception):
@@ -67,6 +85,15 @@ class Problem(Exception):
         return cls(500, "InternalError", "something went wrong inside TierMem; its log says what")
 
 
+def told(failure: Failure, private: Iterable[str]) -> str:
+    """What a client far away learns of a failure: nothing of the machine, which the log has."""
+    fault = _FAULTS.get(failure.type)
+    if fault is None and not any(text in failure.message for text in private):
+        return failure.message
+    logger.error("%s: %s", failure.type, failure.message)
+    return f"{fault or 'it was refused'}; {_LOG}"
+
+
 def status_of(kind: str) -> int:
     """The status for an error of TierMem, by its name; 500 if the sender is not at fault."""
     error = getattr(errors, kind, None)
@@ -75,6 +102,11 @@ def status_of(kind: str) -> int:
             if issubclass(error, family):
                 return status
     return 500
+
+
+def private_paths(folder: Path, settings: Settings) -> list[str]:
+    """Paths of this machine that a client must not learn from an error."""
+    return [str(each.absolute()) for each in (folder, *map(Path, settings.notes.extra_paths))]
 
 
 def encoded(value: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 import logging
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -19,7 +18,7 @@ from .endpoints import ENDPOINTS, PAGES, Endpoint, Page, query_arguments
 from .gate import Gate, Target, Visit
 from .limits import DEFAULT, Limits
 from .openapi import description
-from .problems import Problem, encoded, status_of
+from .problems import Problem, encoded, private_paths, status_of, told
 
 __all__ = ["Service"]
 
@@ -38,9 +37,7 @@ class Service:
     ) -> None:
         self._bank = bank
         self._nesting = limits.nesting
-        # Paths of this machine, which a client must not learn from an error.
-        folders = (door.folder, *map(Path, bank.settings.notes.extra_paths))
-        self._private = [str(each.absolute()) for each in folders]
+        self._private = private_paths(door.folder, bank.settings)
         self._pages = {
             "index": encoded({"name": "TierMem", "version": __version__, "see": "/openapi.json"}),
             "health": encoded({"status": "ok"}),
@@ -120,7 +117,4 @@ class Service:
             if failure.type != "InternalError":  # that one is in the log already
                 logger.error("%s: %s", failure.type, failure.message)
             return Problem.internal()
-        if any(text in failure.message for text in self._private):
-            logger.error("%s: %s", failure.type, failure.message)
-            return Problem(status, failure.type, "it was refused; the service's log says why")
-        return Problem(status, failure.type, failure.message)
+        return Problem(status, failure.type, told(failure, self._private))

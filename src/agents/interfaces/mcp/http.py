@@ -17,7 +17,7 @@ from ..http.bodies import check_type
 from ..http.endpoints import HEALTH, Page
 from ..http.gate import Gate, Target, Visit
 from ..http.limits import DEFAULT, Limits
-from ..http.problems import encoded
+from ..http.problems import encoded, private_paths
 from ..http.server import run
 from ..tokens import Grant
 from . import sdk
@@ -48,7 +48,9 @@ def serve(
     When it returns, nothing uses the bank, which can be closed.
     """
     shared = AsyncMemoryBank(bank)
-    manager = sdk.manager(make_server(partial(_access, shared, read_only)), limits.body_bytes)
+    private = private_paths(door.folder, bank.settings)
+    server = make_server(partial(_access, shared, read_only), private)
+    manager = sdk.manager(server, limits.body_bytes)
 
     async def answer(visit: Visit) -> Response:
         async with gate.body(visit) as body:

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
@@ -18,6 +18,7 @@ from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
 from ...tools.operation import WHY_NOT, Permission, allows
 from ...tools.shapes import QUERY
+from ..http.problems import told
 from .sdk import Context, build, error, make, types
 
 __all__ = ["Access", "Context", "make_server"]
@@ -53,14 +54,18 @@ class Access(NamedTuple):
         return allows(self.permission, "write")
 
 
-def make_server(who: Callable[[Context], Access]) -> Server[Any]:
+def make_server(
+    who: Callable[[Context], Access], private: Sequence[str] | None = None
+) -> Server[Any]:
     """A server in which ``who`` decides the access of each request, not the request's arguments.
+
+    With ``private``, clients are far away: no error tells them of these paths, or of the machine.
 
     The failure of a tool is a result with ``isError``; any other failure is a JSON-RPC error. Calls
     take turns at the bank in the order of their arrival. A call that has begun is finished even if
     its client is gone.
     """
-    offer = _Offer(who)
+    offer = _Offer(who, private)
     return make(
         "tiermem",
         {
@@ -82,8 +87,11 @@ def make_server(who: Callable[[Context], Access]) -> Server[Any]:
 class _Offer:
     """The tools, resources and prompts of a client."""
 
-    def __init__(self, who: Callable[[Context], Access]) -> None:
+    def __init__(
+        self, who: Callable[[Context], Access], private: Sequence[str] | None = None
+    ) -> None:
         self._who = who
+        self._private = private
 
     # Tools
 
@@ -108,16 +116,18 @@ class _Offer:
             if access.may_write:
                 why = f"{params.name} {WHY_NOT[operation.permission]}, which is not allowed here"
             return _result(Outcome(None, Failure("NotAllowed", why)))
-        return _result(
-            await access.memory.run(
-                tools.call,
-                params.name,
-                params.arguments,
-                observing=not access.may_write,
-                may_advance=allows(access.permission, "advance"),
-                may_tell=allows(access.permission, "tell"),
-            )
+        outcome = await access.memory.run(
+            tools.call,
+            params.name,
+            params.arguments,
+            observing=not access.may_write,
+            may_advance=allows(access.permission, "advance"),
+            may_tell=allows(access.permission, "tell"),
         )
+        failure = outcome.failure
+        if failure is not None and self._private is not None:
+            failure = Failure(failure.type, told(failure, self._private))
+        return _result(Outcome(outcome.result, failure))
 
     # Resources
 
