@@ -25,6 +25,9 @@ def test_it_shows_an_agents_memories(tiermem: Command, whole: Path) -> None:
     assert [row["id"] for row in rows] == [memory.id for memory in expected]
     assert [row["memory"] for row in rows] == [memory.content for memory in expected]
     assert {row["tier"] for row in rows} == {"pinned", "critical", "normal"}
+    assert [row["temperature"] for row in rows] == [
+        each.temperature.name.lower() for each in expected
+    ]
 
 
 @pytest.mark.parametrize("tick", [0, 1, 5, 12])
@@ -82,7 +85,7 @@ def test_what_an_agent_said_can_not_draw_on_the_screen(
     lines = tiermem("show", "r", "-a", "bob", "-t", 0).out.splitlines()
     assert len(lines) == 3
     assert "\x1b" not in lines[2]
-    assert lines[2].count("\t") == 4
+    assert lines[2].count("\t") == 5
     assert "[red]tab" in lines[2]
 
 
