@@ -17,7 +17,7 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
 from ...config.yaml_writer import to_yaml
-from ...errors import BankError, ConfigError, RunError
+from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
 from ...storage.private_files import replace_file
@@ -102,6 +102,13 @@ def make_folder(
         raise RunError(
             f"the run {str(folder)!r} can't be made: {error}",
             hint="make room and let your user write there, or name another folder",
+        ) from error
+    except RunError:
+        raise
+    except SimulationError as error:  # there is no tick yet to go on from
+        raise RunError(
+            f"no run was made: {error.why}",
+            hint="mend the world or the policy, then give the same command again",
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
