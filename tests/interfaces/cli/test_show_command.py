@@ -153,3 +153,12 @@ def test_a_file_that_is_no_checkpoint_is_one_clear_error(tiermem: Command, tmp_p
 def test_options_that_a_checkpoint_has_not_are_refused(tiermem: Command, whole: Path) -> None:
     path = whole / "checkpoints" / "tick-000012.tmck"
     assert tiermem("show", path, "--agent", "alice").is_one_error(2, "--agent", "checkpoint")
+
+
+@pytest.mark.parametrize("option", [("--limit", 3), ("--all",)])
+def test_the_options_of_a_query_need_one(
+    tiermem: Command, whole: Path, option: tuple[object, ...]
+) -> None:
+    for agent in ((), ("-a", "bob")):
+        refused = tiermem("show", whole, *agent, *option)
+        assert refused.is_one_error(2, f"{option[0]} belongs to --query", "--query TEXT")

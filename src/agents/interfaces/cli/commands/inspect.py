@@ -64,6 +64,11 @@ def show(
     command reads a copy: the run or the bank can be in use. Of a checkpoint's file, it shows the
     tick, the agents and what was given as `extra`.
     """
+    if query is None and (limit is not None or everything):
+        raise ConfigError(
+            f"{'--all' if limit is None else '--limit'} belongs to --query, which is missing",
+            hint="give --query TEXT, or leave it out",
+        )
     if folder.is_file():
         if (agent, tick, query) != (None, None, None):
             raise ConfigError(
