@@ -345,3 +345,16 @@ def test_a_run_equals_itself(tiermem: Command, whole: Path) -> None:
 def test_diff_with_what_is_no_run_is_one_clear_error(tiermem: Command, whole: Path) -> None:
     assert tiermem("diff", whole, "nowhere").is_one_error(1, "there is no run nowhere")
     assert tiermem("diff", "nowhere", whole).is_one_error(1, "there is no run nowhere")
+
+
+def test_diff_lists_memories_with_another_temperature(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--ticks", 5, "--out", "b", "-q")
+    with MemoryBank.open("b/bank") as bank:
+        bob = bank.agent("bob")
+        heated = bob.all("normal")[0]
+        assert bob.promote(heated.id)
+    tiermem("resume", "b", "--ticks", 6, "-q")
+    (row,) = tiermem("diff", whole, "b", "--json").json["other_fields"]
+    assert (row["id"], row["field"]) == (heated.id, "temperature")
+    assert (row["first"], row["second"]) == ("warm", "hot")
+    assert "otherwise different, after tick 6: 1" in tiermem("diff", whole, "b").out

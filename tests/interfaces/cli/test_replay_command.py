@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
+from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.trusting import trust
 from banks import child
@@ -232,3 +233,56 @@ assert rows_of(Path(sys.argv[1]))
 print(len(os.listdir("/proc/self/task")) - before)
 """
     assert child(code, whole / "ticks.parquet", start=subprocess.Popen) == "0"
+
+
+def test_every_field_that_was_changed_after_the_last_tick_is_named(
+    tiermem: Command, whole: Path
+) -> None:
+    with MemoryBank.open(whole / "bank") as bank:
+        alice = bank.agent("alice")
+        heated, hidden, gone = alice.all("normal")[:3]
+        assert alice.promote(heated.id)
+        alice.archive(hidden.id)
+        alice.delete(gone.id)
+    done = tiermem("replay", whole)
+    assert done.code == 1
+    assert f"alice, {heated.id}: temperature was warm and is hot" in done.out
+    assert f"alice, {hidden.id}: retention was active and is archived" in done.out
+    assert f"alice, {gone.id}: gone: {gone.content}" in done.out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('"kind": "decision"', 'kind is "fact" and "decision"'),
+        ('"tags": ["x"]', r'tags is \[\] and \["x"\]'),
+    ],
+)
+def test_another_kind_or_tag_is_named(tiermem: Command, whole: Path, more: str, said: str) -> None:
+    change_code(whole, '"tier": self._tier}', f'"tier": self._tier, {more}}}')
+    done = tiermem("replay", whole)
+    assert done.code == 1
+    assert re.search(rf"^tick 1, alice, [0-9a-f-]{{36}}: recorded {said} in the replay", done.out)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"temperature": "hot"}, "temperature is warm and hot"),
+        ({"ttl": 30}, "expires_tick is missing and 30"),
+    ],
+)
+def test_two_banks_differ_in_temperature_or_expiry(options: dict[str, Any], said: str) -> None:
+    with MemoryBank.ephemeral() as one, MemoryBank.ephemeral() as other:
+        one.agent("alice").add("the well is dry")
+        memory = other.agent("alice").add("the well is dry", **options)
+        assert list(map(str, differences(one, other))) == [f"alice, {memory.id}: {said}"]
+
+
+def test_two_banks_differ_in_what_was_used(tmp_path: Path) -> None:
+    with MemoryBank.ephemeral() as one, MemoryBank.ephemeral() as other:
+        for bank in (one, other):
+            bank.agent("alice").add("the well is dry")
+        other.agent("alice").search("the well")
+        assert one.state_hash() != other.state_hash()
+        assert "access_count" in [each.field for each in differences(one, other)]

@@ -325,3 +325,11 @@ def test_report_does_not_restore_a_checkpoint_in_silence(tiermem: Command, whole
     (whole / "bank" / "journal.db").unlink()
     done = tiermem("report", whole)
     assert done.code == 1 or "checkpoint" in done.err
+
+
+def test_workers_of_the_local_engine_are_refused(tiermem: Command, scenario: Write) -> None:
+    refused = tiermem("run", scenario(), "--workers", 3, "--out", "r")
+    assert refused.is_one_error(2, "the engine local has no workers: 3", "--engine processes")
+    assert not Path("r").exists()
+    assert tiermem("run", scenario(), "--ticks", 1, "--out", "r", "-q").code == 0
+    assert tiermem("resume", "r", "--ticks", 2, "--workers", 3).is_one_error(2, "no workers")

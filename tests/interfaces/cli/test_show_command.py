@@ -25,6 +25,9 @@ def test_it_shows_an_agents_memories(tiermem: Command, whole: Path) -> None:
     assert [row["id"] for row in rows] == [memory.id for memory in expected]
     assert [row["memory"] for row in rows] == [memory.content for memory in expected]
     assert {row["tier"] for row in rows} == {"pinned", "critical", "normal"}
+    assert [row["temperature"] for row in rows] == [
+        each.temperature.name.lower() for each in expected
+    ]
 
 
 @pytest.mark.parametrize("tick", [0, 1, 5, 12])
@@ -82,7 +85,7 @@ def test_what_an_agent_said_can_not_draw_on_the_screen(
     lines = tiermem("show", "r", "-a", "bob", "-t", 0).out.splitlines()
     assert len(lines) == 3
     assert "\x1b" not in lines[2]
-    assert lines[2].count("\t") == 4
+    assert lines[2].count("\t") == 5
     assert "[red]tab" in lines[2]
 
 
@@ -150,3 +153,12 @@ def test_a_file_that_is_no_checkpoint_is_one_clear_error(tiermem: Command, tmp_p
 def test_options_that_a_checkpoint_has_not_are_refused(tiermem: Command, whole: Path) -> None:
     path = whole / "checkpoints" / "tick-000012.tmck"
     assert tiermem("show", path, "--agent", "alice").is_one_error(2, "--agent", "checkpoint")
+
+
+@pytest.mark.parametrize("option", [("--limit", 3), ("--all",)])
+def test_the_options_of_a_query_need_one(
+    tiermem: Command, whole: Path, option: tuple[object, ...]
+) -> None:
+    for agent in ((), ("-a", "bob")):
+        refused = tiermem("show", whole, *agent, *option)
+        assert refused.is_one_error(2, f"{option[0]} belongs to --query", "--query TEXT")

@@ -225,3 +225,33 @@ def test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound(
     found = check(tiermem, "--ticks", 3, "--json")
     assert found.code == 0, found.err
     assert found.json["warnings"] == []
+
+
+def test_a_world_that_fails_at_tick_0_is_told_that_no_run_was_made(
+    tiermem: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "odd.yaml").write_text(
+        "simulation: {world: 'odd:Odd', policy: 'odd:Idle', agents: 1, ticks: 2}\n"
+    )
+    failed = tiermem("run", "odd.yaml", "--out", "run")
+    assert failed.is_one_error(1, "no run was made: Odd.metrics() raised KeyError in tick 0")
+    assert "then give the same command again" in failed.err
+    assert "resume" not in failed.err
+    assert "tick before" not in failed.err
+    assert not Path("run").exists()
+
+
+ODD = """
+class Odd:
+    def setup(self, rng, agent_ids): pass
+    def observe(self, agent_id): return "a day"
+    def apply(self, agent_id, action): return None
+    def end_tick(self): pass
+    def metrics(self): return {}["x"]
+    def get_state(self): return 0
+    def set_state(self, state): pass
+
+class Idle:
+    def decide(self, observation, memories, rng): return []
+"""

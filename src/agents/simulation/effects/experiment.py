@@ -1,15 +1,12 @@
 """The experiment: a run as it was and changed, over seeds or futures, and what is different."""
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
-from ...errors import InvalidInput, RunError
-from ...storage.leftovers import TemporaryFolder
+from ...errors import InvalidInput
 from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.folder import as_run_error, read_folder
@@ -21,11 +18,11 @@ from .arms import Arm, Pair, check_null, future_pair, run_arm, seed_pair
 from .cost import Cost, cost_of
 from .interventions import Change, Intervention, read_intervention
 from .notes import notes_of_births, notes_of_blocks, notes_of_pairs
+from .place import arms_folder
 from .spread import Parted, Reached, Step, compare, story_of
 
 __all__ = [
     "Effect",
-    "arms_folder",
     "check_answers_are_kept",
     "check_metrics",
     "effect",
@@ -132,7 +129,7 @@ def effect(
     _check_numbers(folder, seeds, futures, out, offline)
     check_metrics(folder, metrics)
     change, until, keep = given.in_run(folder), last_tick(folder), out is not None
-    with arms_folder(out, force) as place:
+    with arms_folder(folder, out, force) as place:
         arm = _own_pair(folder, place, change, until, offline, keep)
         again = notes_of_births(place / CHANGED, change)  # before other pairs are paid for
         if progress is not None:
@@ -173,28 +170,6 @@ def expected_cost(
 def one_or_more(texts: Texts) -> tuple[str, ...]:
     """One text, or many."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
-
-
-@contextmanager
-def arms_folder(out: str | Path | None, force: bool) -> Iterator[Path]:
-    """The folder in which the arms are run: ``out``, or one that is removed at the end."""
-    if out is None:
-        with TemporaryFolder("effect") as scratch:
-            yield Path(scratch)
-        return
-    folder = Path(out)
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / AS_IT_WAS).is_dir() and not (folder / "effect.json").is_file():
-            raise RunError(f"{folder} exists and is no experiment", hint="choose another folder")
-        if not force:
-            raise RunError(
-                f"{folder} exists already", hint="choose another with --out, or replace it: --force"
-            )
-        shutil.rmtree(folder)
-    make_folder(folder)
-    yield folder
 
 
 def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline: bool) -> None:

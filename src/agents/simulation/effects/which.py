@@ -21,8 +21,9 @@ from ..statistics import differences
 from ..sweeps.worker import KILLED
 from .arms import Pair, check_null, future_pair, run_arm
 from .cost import Cost, cost_of_removals
-from .experiment import arms_folder, check_answers_are_kept, check_metrics, results_of
+from .experiment import check_answers_are_kept, check_metrics, results_of
 from .interventions import Change
+from .place import arms_folder
 
 __all__ = ["Candidate", "Ranked", "Tested", "which", "which_cost"]
 
@@ -110,7 +111,7 @@ def which(
     _check_secrets(secrets)
     found = candidates(folder, at, agent)
     chosen, until = found[:budget], last_tick(folder)
-    with arms_folder(out, force) as place:
+    with arms_folder(folder, out, force) as place:
         trial = _Trial(folder, place, metric, futures, until, offline, tuple(secrets))
         tested, failed = _tested(trial, chosen, at, workers, progress)
         ranked = Ranked(metric, tested, len(found), found[budget:], failed)

@@ -22,9 +22,9 @@ def call(whose: object, method: str, tick: int, *arguments: object) -> Any:
 def failed(whose: object, method: str, tick: int, error: Exception) -> SimulationError:
     """The error of a method of a world or policy, to be raised."""
     where = f"{type(whose).__name__}.{method}()"
+    kept = "; the run is as it was after the tick before" if tick else ""
     return SimulationError(
-        f"{where} raised {type(error).__name__} in tick {tick}: {error}"
-        f"{where_in(error)}; the run is as it was after the tick before"
+        f"{where} raised {type(error).__name__} in tick {tick}: {error}{where_in(error)}{kept}"
     )
 
 

@@ -1,7 +1,7 @@
 """The differences between two banks or two runs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...errors import RunError
 from ...memory.records import Memory
+from ...memory.retention import Retention
 from ...memory.tiers import TIER_NAMES
 from ...notes.markdown import split_lines
 from .folder import as_run_error, read_folder
@@ -22,9 +23,12 @@ __all__ = [
     "last_tick",
     "only_in",
     "past_bank",
+    "shown",
 ]
 
-_FIELDS = ("content", "tier", "created_tick", "tier_tick", "metadata")
+_TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")
+_USE = ("access_count", "last_access_tick", "relevance")
+_FIELDS = ("content", "tier", "created_tick", "tier_tick", *_TRAITS, "retention")
 
 
 class Difference(NamedTuple):
@@ -39,7 +43,7 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.agent, self.memory) if part)
-        text = f"{self.field} is {_shown(self.first)} and {_shown(self.second)}"
+        text = f"{self.field} is {shown(self.first)} and {shown(self.second)}"
         return f"{where}: {text}" if where else text
 
 
@@ -59,25 +63,44 @@ class RunDiff(NamedTuple):
     """The settings that differ, by key."""
     series: tuple[list[dict[str, Any]], list[dict[str, Any]]]
     """The records of both runs."""
+    traits: list[tuple[Memory, str, object, object]]
+    """Memories that both runs have, with a field that differs, and its value in both."""
 
 
 def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
-    """The differences between two banks, agent by agent: memories, oldest first, then notes."""
+    """The differences between two banks, agent by agent: memories, oldest first, then notes.
+
+    How often a memory was used is named where nothing else of it differs.
+    """
     for agent in sorted({*first.agents(), *second.agents()}):
-        ours = {memory.sequence: memory for memory in first.agent(agent).all()}
-        theirs = {memory.sequence: memory for memory in second.agent(agent).all()}
+        ours, theirs = _kept(first, agent), _kept(second, agent)
         for sequence in sorted({*ours, *theirs}):
             one, other = ours.get(sequence), theirs.get(sequence)
             if one and other:
-                for field in _FIELDS:
-                    left, right = getattr(one, field), getattr(other, field)
-                    if left != right:
-                        yield Difference(agent, one.id, field, left, right)
+                found = list(_fields(one, other, _FIELDS)) or list(_fields(one, other, _USE))[:1]
+                for field, left, right in found:
+                    yield Difference(agent, one.id, field, left, right)
             elif one:
                 yield Difference(agent, one.id, "memory", one.content, None)
             elif other:
                 yield Difference(agent, other.id, "memory", None, other.content)
         yield from _notes(first, second, agent)
+
+
+def _fields(
+    one: Memory, other: Memory, names: Sequence[str]
+) -> Iterator[tuple[str, object, object]]:
+    """The fields that differ, with both values."""
+    for name in names:
+        left, right = getattr(one, name), getattr(other, name)
+        if left != right:
+            yield name, left, right
+
+
+def _kept(bank: MemoryBank, agent: str) -> dict[int, Memory]:
+    """The memories of an agent by their number, also archived ones; those deleted are gone."""
+    own = bank.agent(agent)
+    return {each.sequence: each for each in (*own.all(), *own.hidden(Retention.ARCHIVED))}
 
 
 def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
@@ -126,12 +149,14 @@ def compare_runs(first: Path, second: Path) -> RunDiff:
         )
     parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
     with past_bank(first, common[-1]) as one, past_bank(second, common[-1]) as other:
-        only_first, only_second, tiers = _memories(one, other)
+        only_first, only_second, tiers, traits = _memories(one, other)
     ends = [each[common[-1]]["metrics"] for each in by_tick]
     names = dict.fromkeys([*ends[0], *ends[1]])
     metrics = [(name, ends[0].get(name), ends[1].get(name)) for name in names]
     settings = _settings(first, second)
-    return RunDiff(parted, common[-1], only_first, only_second, tiers, metrics, settings, records)
+    return RunDiff(
+        parted, common[-1], only_first, only_second, tiers, metrics, settings, records, traits
+    )
 
 
 def _settings(first: Path, second: Path) -> list[tuple[str, object, object]]:
@@ -165,10 +190,16 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _memories(
     first: MemoryBank, second: MemoryBank
-) -> tuple[list[Memory], list[Memory], list[tuple[Memory, str]]]:
+) -> tuple[
+    list[Memory],
+    list[Memory],
+    list[tuple[Memory, str]],
+    list[tuple[Memory, str, object, object]],
+]:
     only_first: list[Memory] = []
     only_second: list[Memory] = []
     tiers: list[tuple[Memory, str]] = []
+    traits: list[tuple[Memory, str, object, object]] = []
     for agent in sorted({*first.agents(), *second.agents()}):
         # Memories with the same text and tick count as the same; their sequence may differ.
         ours = _by_text(first.agent(agent).all())
@@ -180,7 +211,13 @@ def _memories(
             for key, memory in ours.items()
             if key in theirs and theirs[key].tier is not memory.tier
         ]
-    return only_first, only_second, tiers
+        traits += [
+            (memory, *found)
+            for key, memory in ours.items()
+            if key in theirs
+            for found in _fields(memory, theirs[key], _TRAITS)
+        ]
+    return only_first, only_second, tiers, traits
 
 
 def only_in(first: list[Memory], second: list[Memory]) -> tuple[list[Memory], list[Memory]]:
@@ -202,7 +239,8 @@ def _by_text(memories: list[Memory]) -> dict[tuple[str, int, int], Memory]:
     return result
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value of a field, in words."""
     if value is None:
         return "missing"
     if isinstance(value, Mapping):

@@ -17,7 +17,7 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
 from ...config.yaml_writer import to_yaml
-from ...errors import BankError, ConfigError, RunError
+from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
 from ...storage.private_files import replace_file
@@ -31,8 +31,12 @@ __all__ = [
     "changed_code",
     "checkpoint_tick",
     "checkpoints",
+    "clear_up",
     "make_folder",
+    "name_beside",
+    "not_of_a_run",
     "places_of_code",
+    "put_in_place",
     "quiet",
     "read_folder",
     "remove_leftovers",
@@ -79,9 +83,9 @@ def make_folder(
     """
     if not folder.name:
         raise RunError("a run needs a folder of its own", hint=remedy)
-    _clear_up(folder)
+    clear_up(folder)
     _check_free(folder, force, remedy)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    temporary = name_beside(folder)
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         private_files.make_folder(temporary)
@@ -93,23 +97,40 @@ def make_folder(
         if fill:
             fill(temporary)
         _check_free(folder, force, remedy)
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old.tmp")
-        if folder.exists():
-            folder.rename(old)
-        try:
-            temporary.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        put_in_place(temporary, folder)
     except OSError as error:
         raise RunError(
             f"the run {str(folder)!r} can't be made: {error}",
             hint="make room and let your user write there, or name another folder",
         ) from error
+    except RunError:
+        raise
+    except SimulationError as error:  # there is no tick yet to go on from
+        raise RunError(
+            f"no run was made: {error.why}",
+            hint="mend the world or the policy, then give the same command again",
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def name_beside(folder: Path) -> Path:
+    """The name that a folder has while this process makes it."""
+    return folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+
+
+def put_in_place(temporary: Path, folder: Path) -> None:
+    """Give a finished folder its name, and remove the one that had it."""
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old.tmp")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        temporary.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
@@ -252,15 +273,15 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _clear_up(folder: Path) -> None:
-    """Remove what dead processes left when they made this folder, or put the old run back."""
+def clear_up(folder: Path) -> None:
+    """Remove what dead processes left when they made this folder, or put the old one back."""
     name = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)(\.old)?\.tmp")
     for path in sorted(folder.parent.glob(".*.tmp")):
         match = name.fullmatch(path.name)
         if match is None or is_alive(int(match[1])):
             continue
         if match[2] and not folder.exists():
-            path.rename(folder)  # the process died before the new run replaced this old one
+            path.rename(folder)  # the process died before the new one replaced this old one
         else:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -294,6 +315,12 @@ def _strange(folder: Path) -> Iterator[str]:
         read_folder(folder)
     except (RunError, ConfigError) as error:
         yield error.why
+    for path in not_of_a_run(folder):
+        yield f"it holds {path.name}"
+
+
+def not_of_a_run(folder: Path) -> Iterator[Path]:
+    """What is in a run's folder, and no part of a run."""
     for path in sorted(folder.iterdir()):
         if path.name not in _OURS and not path.name.endswith(".tmp"):
-            yield f"it holds {path.name}"
+            yield path

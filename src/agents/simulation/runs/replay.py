@@ -18,7 +18,7 @@ from ..loop.standing import Standing
 from ..policies.cassette import Cassette
 from ..worlds.outside import check_inside
 from . import outputs
-from .compare import Difference, differences
+from .compare import Difference, differences, shown
 from .decision_table import decision_table
 from .folder import as_run_error, checkpoints, places_of_code
 from .going_back import is_of_run
@@ -122,7 +122,10 @@ class Replay:
             found = list(differences(self._bank, bank))
             ticks = bank.tick - self.last
         if not found and not ticks:
-            return "the journal's hash is another, though every tick and every memory is equal"
+            return (
+                "the journal's hash is another, though every tick is equal, and so is every memory "
+                "that is not deleted"
+            )
         said = [f"{ticks} ticks were added"] if ticks else []
         said += [_change(each) for each in found[:_MOST_CHANGES]]
         more = len(found) - _MOST_CHANGES
@@ -146,7 +149,10 @@ class Replay:
                     found = first(differences(bank, self._bank))
             except BankError as error:
                 return f"the memories differ, and the recorded ones can't be seen: {error}"
-            return found or "the memories' vectors differ: another embedder, or another version"
+            return found or (
+                "the memories' vectors, or what was deleted, differ: another embedder, or another "
+                "version"
+            )
         for name in dict.fromkeys([*recorded["metrics"], *again["metrics"]]):
             values = recorded["metrics"].get(name), again["metrics"].get(name)
             if values[0] != values[1]:
@@ -164,7 +170,10 @@ def _change(difference: Difference) -> str:
         gone = difference.second is None
         content = difference.first if gone else difference.second
         return f"{where}: {'gone' if gone else 'new'}: {str(content)[:80]}"
-    first, second = (str(each)[:80] for each in (difference.first, difference.second))
+    first, second = (
+        str(each)[:80] if difference.field in ("content", "tier", "note") else shown(each)
+        for each in (difference.first, difference.second)
+    )
     return f"{where}: {difference.field} was {first} and is {second}"
 
 

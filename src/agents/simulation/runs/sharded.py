@@ -74,6 +74,11 @@ def engine_of(
     """The engine that a caller names, or the one that a run had, or the one of the settings."""
     had = (about or {}).get("engine") or {}
     kind = kind or had.get("kind") or settings.simulation.engine
+    if kind == "local" and workers is not None:
+        raise ConfigError(
+            f"the engine local has no workers: {workers}",
+            hint="use --engine processes or --engine ray with them",
+        )
     workers = workers or had.get("workers") or settings.simulation.workers or os.cpu_count() or 1
     if kind == "ray":
         address = address or had.get("address")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, RunError
+from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
 from ....notes.transcripts import length_of
 from ..banks import copied
@@ -63,6 +64,11 @@ def show(
     command reads a copy: the run or the bank can be in use. Of a checkpoint's file, it shows the
     tick, the agents and what was given as `extra`.
     """
+    if query is None and (limit is not None or everything):
+        raise ConfigError(
+            f"{'--all' if limit is None else '--limit'} belongs to --query, which is missing",
+            hint="give --query TEXT, or leave it out",
+        )
     if folder.is_file():
         if (agent, tick, query) != (None, None, None):
             raise ConfigError(
@@ -98,6 +104,7 @@ def show(
                 "created": each.created_tick,
                 "in tier since": each.tier_tick,
                 "memory": each.content,
+                "temperature": TEMPERATURE_NAMES[each.temperature],
                 **_flags(memory, each, as_json),
             }
             for each in memory.all()
@@ -201,12 +208,13 @@ def diff(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs: the first tick that differs, the memories, the tiers and the metrics.
+    """Compare two runs: the first tick that differs, the memories and the metrics.
 
-    The command also plots the metrics of both runs.
+    Memories in both runs are compared by tier, temperature, kind, tags, expiry and metadata. The
+    command also plots the metrics of both runs.
     """
     from ....simulation.reports import plots
-    from ....simulation.runs.compare import compare_runs
+    from ....simulation.runs.compare import compare_runs, shown
     from ....storage.private_files import FILE_MODE, SHARED_MODE, replace_file
 
     found = compare_runs(first, second)
@@ -234,6 +242,10 @@ def diff(
             {**_memory_row(memory), "tier": TIER_NAMES[memory.tier], "other tier": other}
             for memory, other in found.tiers
         ],
+        "other_fields": [
+            {**_memory_row(memory), "field": field, "first": shown(one), "second": shown(other)}
+            for memory, field, one, other in found.traits
+        ],
     }
     pairs: dict[str, Any] = {"metrics": found.metrics, "settings": found.settings}
     if as_json:
@@ -252,7 +264,12 @@ def diff(
         title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
         if rows:
             table(title, rows)
-    titles = (f"only in {names[0]}", f"only in {names[1]}", "in another tier")
+    titles = (
+        f"only in {names[0]}",
+        f"only in {names[1]}",
+        "in another tier",
+        "otherwise different",
+    )
     for title, rows in zip(titles, lists.values(), strict=True):
         if rows:
             more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
