@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ...config.load import load_settings, preset_settings
+from ...config.load import joined_overrides, load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
 from ...config.yaml_writer import to_yaml
@@ -42,7 +42,8 @@ class Cell:
     point: tuple[object, ...]
     """The values of the grid's keys."""
     seed: int
-    overrides: Mapping[str, Any]
+    overrides: Sequence[Mapping[str, Any]]
+    """What its variant, its point and its seed change; each beats those before it."""
 
 
 def cell_name(variant: str, at: Mapping[str, object], seed: int) -> str:
@@ -67,7 +68,10 @@ class Sweep:
     common: Mapping[str, Any]
     """The settings that all variants change."""
     variants: Mapping[str, Mapping[str, Any]]
-    """By name, the settings that each changes, after those of the preset that ``preset`` names."""
+    """By name, the settings that each changes, after those of the preset that ``preset`` names.
+
+    A mapping changes what it names, like keys with dots, however other levels spell it.
+    """
     grid: Mapping[str, Sequence[Any]]
     seeds: Sequence[int]
     metrics: Sequence[str]
@@ -75,17 +79,15 @@ class Sweep:
     baseline: Mapping[str, Any]
     """What all others are compared with: ``variant`` or settings of the grid, and their values."""
     preset: str | None = None
-    """A preset that changes the scenario; variants and the grid change the preset."""
+    """A preset that changes the scenario and ``common``; variants and the grid change the preset."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, with a cell's changes."""
+        own = joined_overrides(cell.overrides) if cell else {}
+        presets = [each for each in (self.preset, own.pop("preset", None)) if each is not None]
         # Writing thousands of memories to Chroma would take longer than the runs.
-        own = dict(cell.overrides) if cell else {}
-        changes = dict(self.common)
-        for preset in (self.preset, own.pop("preset", None)):
-            changes |= preset_settings(preset) if preset is not None else {}
-        changes |= own
-        return load_settings(self.scenario, overrides={"storage.sync": "manual", **changes})
+        levels = [{"storage.sync": "manual"}, self.common, *map(preset_settings, presets), own]
+        return load_settings(self.scenario, overrides=joined_overrides(levels))
 
     def cells(self) -> list[Cell]:
         """Every run, in order."""
@@ -95,7 +97,7 @@ class Sweep:
         ):
             at = dict(zip(self.grid, point, strict=True))
             name = cell_name(variant, at, seed)
-            result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
+            result.append(Cell(name, variant, point, seed, (changes, at, {"seed": seed})))
         return result
 
     @property

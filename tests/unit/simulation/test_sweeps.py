@@ -1,0 +1,108 @@
+"""What a sweep runs: the settings of its cells, and what is refused before the first run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agents.config.load import load_settings
+from agents.simulation.sweeps.sweep import Sweep, read_sweep
+
+Options = dict[str, Any]
+
+
+def plan(folder: Path, preset: str | None = None, world: str = "market", **values: Any) -> Sweep:
+    """A sweep of a small scenario, read from its file."""
+    simulation = {"world": world, "agents": 6, "ticks": 3}
+    (folder / "own.yaml").write_text(yaml.safe_dump({"simulation": simulation}))
+    (folder / "sweep.yaml").write_text(
+        yaml.safe_dump({"scenario": "own.yaml", "seeds": 1, **values}, sort_keys=False)
+    )
+    return read_sweep(folder / "sweep.yaml", preset)
+
+
+def world_options(sweep: Sweep) -> list[Options]:
+    return [dict(sweep.settings(cell).simulation.world_options) for cell in sweep.cells()]
+
+
+WORLD = "simulation.world_options"
+SPELLINGS: list[tuple[Options, Options]] = [
+    (
+        {"memory": {"default_limit": 2}, WORLD: {"turnover": 10, "gossip": 1}},
+        {"memory": {"max_pinned": 1}, WORLD: {"scammers": 1, "gossip": 2}},
+    ),
+    (
+        {"memory.default_limit": 2, f"{WORLD}.turnover": 10, f"{WORLD}.gossip": 1},
+        {"memory.max_pinned": 1, f"{WORLD}.scammers": 1, f"{WORLD}.gossip": 2},
+    ),
+    (
+        {"memory.default_limit": 2, "simulation": {"world_options": {"turnover": 10, "gossip": 1}}},
+        {"memory": {"max_pinned": 1}, f"{WORLD}.scammers": 1, f"{WORLD}.gossip": 2},
+    ),
+    (
+        {f"{WORLD}.gossip": 0, WORLD: {"turnover": 10, "gossip": 1}, "memory.default_limit": 2},
+        {f"{WORLD}.gossip": 2, "simulation": {"world_options": {"scammers": 1}},
+         "memory.max_pinned": 1},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("common", "variant"), SPELLINGS)
+def test_a_variant_changes_what_it_names_however_it_is_spelt(
+    tmp_path: Path, common: Options, variant: Options
+) -> None:
+    sweep = plan(tmp_path, set=common, variants={"a": variant, "b": {}})
+    changed, plain = (sweep.settings(cell) for cell in sweep.cells())
+    assert (changed.memory.default_limit, changed.memory.max_pinned) == (2, 1)
+    assert plain.memory.default_limit == 2
+    assert world_options(sweep) == [
+        {"turnover": 10, "gossip": 2, "scammers": 1},
+        {"turnover": 10, "gossip": 1},
+    ]
+
+
+def test_a_point_of_the_grid_changes_what_it_names_of_a_variant(tmp_path: Path) -> None:
+    sweep = plan(
+        tmp_path,
+        set={f"{WORLD}.gossip": 1},
+        variants={"a": {WORLD: {"scammers": 2}}, "b": {}},
+        grid={WORLD: [{"turnover": 2}, {"gossip": 2}]},
+    )
+    assert world_options(sweep) == [
+        {"gossip": 1, "scammers": 2, "turnover": 2},
+        {"gossip": 2, "scammers": 2},
+        {"gossip": 1, "turnover": 2},
+        {"gossip": 2},
+    ]
+    names = ["a_world-options=-turnover-2-_seed=1", "a_world-options=-gossip-2-_seed=1"]
+    assert [cell.name for cell in sweep.cells()][:2] == names
+
+
+def test_levels_of_a_sweep_join_as_assignments_do(tmp_path: Path) -> None:
+    """Mappings join, also those of a provider; a list replaces the list before it."""
+    common = {"embedder.config": {"a": 1, "b": 2}, "simulation.agents": ["x", "y", "z", "v", "w"]}
+    variant = {"embedder": {"config": {"b": 3}}, "simulation": {"agents": ["v", "w", "u", "t", "s"]}}
+    sweep = plan(tmp_path, set=common, variants={"a": variant})
+    given = [
+        "storage.sync=manual", "embedder.config={a: 1, b: 2}", "simulation.agents=[x, y, z, v, w]",
+        "embedder.config={b: 3}", "simulation.agents=[v, w, u, t, s]", "seed=1",
+    ]  # fmt: skip
+    assert sweep.settings(sweep.cells()[0]) == load_settings(sweep.scenario, assignments=given)
+
+
+def test_a_preset_of_a_sweep_beats_set_and_lies_below_what_is_varied(tmp_path: Path) -> None:
+    """The order that docs/simulations.md tells."""
+    common = {"temperature": {"hot_max_facts": 7, "max_cold_items": 33}}
+    variants: Options = {
+        "plain": {},
+        "preset": {"preset": "hot-warm-cold"},
+        "own": {"temperature": {"hot_max_facts": 9}, "preset": "hot-warm-cold"},
+    }
+    sweep = plan(tmp_path, set=common, variants=variants)
+    used = [sweep.settings(cell).temperature for cell in sweep.cells()]
+    assert [each.hot_max_facts for each in used] == [7, 50, 9]
+    assert {each.max_cold_items for each in used} == {33}
+    named = plan(tmp_path, "hot-warm-cold", set=common, variants=variants)
+    used = [named.settings(cell).temperature for cell in named.cells()]
+    assert [each.hot_max_facts for each in used] == [50, 50, 9]
