@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from agents.config.load import load_settings
+from agents.errors import ConfigError, SimulationError
 from agents.simulation.sweeps.sweep import Sweep, read_sweep
 
 Options = dict[str, Any]
@@ -106,3 +107,85 @@ def test_a_preset_of_a_sweep_beats_set_and_lies_below_what_is_varied(tmp_path: P
     named = plan(tmp_path, "hot-warm-cold", set=common, variants=variants)
     used = [named.settings(cell).temperature for cell in named.cells()]
     assert [each.hot_max_facts for each in used] == [50, 50, 9]
+
+
+OWN_WORLD = '''
+from pathlib import Path
+
+from tiermem.simulation import Observation
+
+
+class Own:
+    """Its option says what its metrics are called."""
+
+    def __init__(self, metrics=("luck",), made_in=None):
+        if made_in:
+            with Path(made_in).open("a") as file:
+                file.write("made\\n")
+        self._names = metrics
+
+    def setup(self, rng, agent_ids):
+        if not self._names:
+            raise RuntimeError("no ground")
+
+    def observe(self, agent_id):
+        return Observation("a street")
+
+    def apply(self, agent_id, action):
+        return None
+
+    def end_tick(self):
+        pass
+
+    def metrics(self):
+        return dict.fromkeys(self._names, 1)
+
+    def get_state(self):
+        return {}
+
+    def set_state(self, state):
+        pass
+'''
+NAMES = "simulation.world_options.metrics"
+
+
+def own_plan(folder: Path, **values: Any) -> Sweep:
+    """A sweep over a world of the user's own."""
+    (folder / "own_world.py").write_text(OWN_WORLD)
+    return plan(folder, world="own_world:Own", **values)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("wrong", "kind", "said"),
+    [
+        ({"simulation.world_options.colour": 1}, ConfigError, "unexpected keyword argument 'colour'"),
+        ({NAMES: []}, SimulationError, "setup\\(\\) raised RuntimeError: no ground"),
+        ({NAMES: 5}, SimulationError, "metrics\\(\\) raised TypeError"),
+    ],
+)  # fmt: skip
+def test_the_world_of_each_run_is_tried_before_the_first(
+    tmp_path: Path, place: int, wrong: Options, kind: type[Exception], said: str
+) -> None:
+    variants: Options = {"a": {}, "b": {}, "c": {}, "abc"[place]: wrong}
+    with pytest.raises(kind, match=f"sweep.yaml: run {'abc'[place]}_seed=1: .*{said}"):
+        own_plan(tmp_path, variants=variants)
+
+
+def test_a_world_is_tried_once_for_all_runs_that_have_it(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    own_plan(
+        tmp_path,
+        set={"simulation.world_options.made_in": str(made)},
+        variants={"a": {}, "b": {NAMES: ["loss"]}},
+        grid={"memory.max_pinned": [1, 2, 3]},
+        seeds=4,
+    )
+    assert made.read_text().count("made") == 2
+
+
+def test_a_metric_that_one_of_the_worlds_has_may_be_compared(tmp_path: Path) -> None:
+    variants: Options = {"a": {NAMES: ["loss"]}, "b": {}}
+    assert own_plan(tmp_path, variants=variants, metrics=["loss"]).metrics == ["loss"]
+    with pytest.raises(ConfigError, match="no metric 'gain'.*it has loss, luck"):
+        own_plan(tmp_path, variants=variants, metrics=["gain"])

@@ -16,9 +16,10 @@ from ...config.load import joined_overrides, load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
 from ...config.yaml_writer import to_yaml
-from ...errors import ConfigError, RunError
+from ...errors import ConfigError, RunError, SimulationError
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
+from ..loop.keeping import metrics_of
 from ..runs.run import Run
 from ..runs.scenario import code_of, make_world, set_up
 from ..runs.sharded import LOCAL, Engine, check_engine, without_engine
@@ -170,17 +171,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
             f"{document.source}: two runs of the sweep would have the same name",
             hint="rename a variant, or leave out a value of grid that is there twice",
         )
-    for cell in sweep.cells():  # a mistake shows before the first run
-        try:
-            settings = sweep.settings(cell)
-        except ConfigError as error:
-            said = error.why.removeprefix("keyword argument: ")
-            raise ConfigError(
-                f"{document.source}: run {cell.name}: {said}", hint=error.hint
-            ) from None
-    world = make_world(settings, sweep.scenario.parent)
-    set_up(world, settings)
-    known = list(world.metrics())
+    known = _metrics_of(sweep, document.source)
     for name in sweep.metrics:
         if name not in known:
             raise ConfigError(
@@ -188,6 +179,28 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
                 hint=f"it has {', '.join(known)}",
             )
     return sweep
+
+
+def _metrics_of(sweep: Sweep, source: str) -> list[str]:
+    """The metrics of all worlds of a sweep; a mistake in any run shows before the first run."""
+    found: dict[str, list[str]] = {}
+    for cell in sweep.cells():
+        try:
+            settings = sweep.settings(cell)
+            if cell.seed == sweep.seeds[0]:
+                world = json.dumps(settings.to_dict()["simulation"], sort_keys=True)
+                if world not in found:  # many runs may have the same world
+                    found[world] = _metrics_in(settings, sweep)
+        except (ConfigError, SimulationError) as error:
+            said = error.why.removeprefix("keyword argument: ")
+            raise type(error)(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+    return list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
+
+
+def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:
+    world = make_world(settings, sweep.scenario.parent)
+    set_up(world, settings)
+    return list(metrics_of(world, 0, None))
 
 
 def _baseline(
