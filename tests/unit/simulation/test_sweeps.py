@@ -189,3 +189,14 @@ def test_a_metric_that_one_of_the_worlds_has_may_be_compared(tmp_path: Path) -> 
     assert own_plan(tmp_path, variants=variants, metrics=["loss"]).metrics == ["loss"]
     with pytest.raises(ConfigError, match="no metric 'gain'.*it has loss, luck"):
         own_plan(tmp_path, variants=variants, metrics=["gain"])
+
+
+@pytest.mark.parametrize("name", ["cell", "variant", "seed", "state_hash", "memory.max_pinned"])
+def test_a_metric_with_the_name_of_a_column_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"run b_.*metric {name!r} .*results.parquet"):
+        own_plan(
+            tmp_path,
+            variants={"a": {NAMES: ["loss"]}, "b": {NAMES: ["luck", name]}, "c": {}},
+            grid={"memory.max_pinned": [1, 2]},
+        )
+    assert own_plan(tmp_path, variants={"b": {NAMES: ["memory.max_pinned"]}}).variants

@@ -26,8 +26,10 @@ from ..runs.sharded import LOCAL, Engine, check_engine, without_engine
 from ..shards.ray_carrier import Cluster
 from .worker import KILLED, in_processes
 
-__all__ = ["Cell", "Sweep", "engine_for", "read_sweep", "run_cells"]
+__all__ = ["COLUMNS", "Cell", "Sweep", "engine_for", "read_sweep", "run_cells"]
 
+COLUMNS = ("cell", "variant", "seed", "state_hash")
+"""The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
 _LOCK = "sweep.lock"
 _OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", _LOCK}
@@ -200,7 +202,14 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
 def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:
     world = make_world(settings, sweep.scenario.parent)
     set_up(world, settings)
-    return list(metrics_of(world, 0, None))
+    names = list(metrics_of(world, 0, None))
+    for name in names:
+        if name in (*COLUMNS, *sweep.grid):
+            raise ConfigError(
+                f"the world's metric {name!r:.60} has the name of a column of results.parquet",
+                hint="rename the metric in metrics()",
+            )
+    return names
 
 
 def _baseline(
