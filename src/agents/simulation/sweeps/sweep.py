@@ -82,7 +82,7 @@ class Sweep:
     baseline: Mapping[str, Any]
     """What all others are compared with: ``variant`` or settings of the grid, and their values."""
     preset: str | None = None
-    """A preset that changes the scenario and ``common``; variants and the grid change the preset."""
+    """A preset that changes the scenario and ``common``; variants and the grid change it."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, with a cell's changes."""
