@@ -6,6 +6,7 @@ accepts; ``settings.py`` declares the types; ``config/presets`` holds the preset
 
 import difflib
 import functools
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from .yaml_reader import Document
 
-__all__ = ["load_settings", "preset_settings"]
+__all__ = ["joined_overrides", "load_settings", "preset_settings"]
 
 # Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
@@ -165,19 +166,34 @@ def _assignment(text: str) -> "Document":
 
 
 def _overrides(overrides: Mapping[str, object]) -> "Document":
-    from .yaml_reader import Document, copy_plain
+    from .yaml_reader import Document
 
-    source = "keyword argument"
     if not isinstance(overrides, Mapping):
-        raise ConfigError(f"{source}: overrides must be a mapping, not {type(overrides).__name__}")
+        kind = type(overrides).__name__
+        raise ConfigError(f"{_KEYWORD}: overrides must be a mapping, not {kind}")
+    return Document(_KEYWORD, joined_overrides([overrides]))
+
+
+_KEYWORD = "keyword argument"
+
+
+def joined_overrides(levels: Iterable[Mapping[str, object]]) -> dict[str, Any]:
+    """Overrides of several levels as one that nests; a later level beats those before it.
+
+    >>> joined_overrides([{"memory": {"max_pinned": 1}, "seed": 1}, {"memory.max_critical": 2}])
+    {'memory': {'max_pinned': 1, 'max_critical': 2}, 'seed': 1}
+    """
+    from .yaml_reader import copy_plain
+
     nested: dict[str, Any] = {}
-    for key, child in overrides.items():
+    for key, child in itertools.chain.from_iterable(level.items() for level in levels):
         if key == "store" and child is None:
             child = {"provider": "none"}
         parts = key.split(".") if isinstance(key, str) else (key,)
         # Copied before it is merged: a key of a thousand dots is a thousand levels deep.
-        nested = _merge(nested, cast(dict[str, Any], copy_plain(_nest(parts, child), source).value))
-    return Document(source, nested)
+        own = copy_plain(_nest(parts, child), _KEYWORD).value
+        nested = _merge(nested, cast(dict[str, Any], own))
+    return nested
 
 
 def _nest(parts: Iterable[str], value: object) -> object:

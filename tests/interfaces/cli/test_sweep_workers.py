@@ -149,3 +149,17 @@ def test_an_address_at_which_no_ray_answers_is_an_error_and_makes_nothing(
             elsewhere.setenv("RAY_ADDRESS", closed)
             assert tiermem(*on_ray, "auto").is_one_error(1, f"Ray can't be reached at {closed}")
         assert not Path("s").exists()
+
+
+@pytest.mark.parametrize("flag", ["-q", "--json"])
+def test_the_reason_of_a_failure_is_said_also_by_a_quiet_sweep(
+    tiermem: Command, scenario: Write, flag: str
+) -> None:
+    variants = {"fine": {}, "broken": {"simulation.world_options.fail_at": 2}}
+    file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
+    done = tiermem("sweep", file, "--out", "s", flag)
+    assert done.code == 1
+    why, count = done.err.splitlines()
+    assert why.startswith("broken_seed=1: ")
+    assert "the sky fell" in why
+    assert count.startswith("1 of 2 runs failed")

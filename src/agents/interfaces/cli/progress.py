@@ -54,9 +54,12 @@ class Screen:
         if self._bar is not None:
             self._bar.stop()
 
-    def say(self, line: str) -> None:
-        """Print a line; characters that could draw on a terminal are escaped."""
-        if not self._quiet:
+    def say(self, line: str, *, is_error: bool = False) -> None:
+        """Print a line; characters that could draw on a terminal are escaped.
+
+        A quiet screen prints errors alone.
+        """
+        if is_error or not self._quiet:
             self.console.print(Text(one_line(line)))
 
     def meter(self, name: str, unit: str, start: int | None = None) -> Callable[[int, int], None]:

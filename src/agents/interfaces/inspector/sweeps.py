@@ -12,12 +12,11 @@ import yaml
 
 from ...errors import RunError
 from ...simulation.runs.outputs import rows_of
-from ...simulation.sweeps.sweep import cell_name, shown_value
+from ...simulation.sweeps.sweep import COLUMNS, cell_name, shown_value
 from .parameters import NotThere
 
 __all__ = ["is_sweep", "run_of", "sweep"]
 
-_NOT_METRICS = ("cell", "variant", "seed", "state_hash")
 _MOST_POINTS = 100_000
 """Points of a plan that are looked for among the cells: a plan may be a stranger's."""
 
@@ -44,7 +43,7 @@ def sweep(folder: Path) -> dict[str, Any]:
     if not rows:
         raise RunError(f"{folder} has no run yet", hint="the same tiermem sweep goes on with it")
     parameters = [*(["variant"] if len(variants) > 1 else []), *grid]
-    metrics = [name for name in rows[0] if name not in (*_NOT_METRICS, *grid)]
+    metrics = [name for name in rows[0] if name not in (*COLUMNS, *grid)]
     points: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         points.setdefault(tuple(str(row[name]) for name in parameters), []).append(row)

@@ -1,5 +1,6 @@
 """The results of a sweep: one table, statistics, plots and a report."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ from ..statistics import differences, interval_of, summarise
 from .sweep import Sweep, shown_value
 
 __all__ = ["statistics_rows", "write_results"]
+
+_MOST_BYTES = 200
+"""Of the name of a plot's file; a disk takes 255, with what is added while the file is written."""
 
 
 def write_results(
@@ -47,8 +51,8 @@ def write_results(
     try:
         replace_file(folder / "results.parquet", outputs.table(rows))
         replace_file(folder / "statistics.parquet", outputs.table(statistics_rows(results)))
-        for metric in metrics:
-            replace_file(folder / f"{metric}.png", _plot(sweep, results.statistics, metric))
+        for metric, name in _plot_names(metrics).items():
+            replace_file(folder / f"{name}.png", _plot(sweep, results.statistics, metric))
         replace_file(folder / "report.html", render_sweep(results))
     except OSError as error:
         raise RunError(
@@ -107,6 +111,29 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
         for cell in sweep.cells()
         if cell.name in done
     ]
+
+
+def _plot_names(metrics: Sequence[str]) -> dict[str, str]:
+    """By metric, the name of its plot's file: the metric's own, if that leads to no other folder.
+
+    No two metrics have the same, and a metric keeps its own name whatever the others are called.
+    """
+    safe = {metric: _safe(metric) for metric in metrics}
+    taken = {name for metric, name in safe.items() if metric == name}
+    for metric, name in safe.items():
+        if metric != name:
+            tries = (f"{name}-{number}" for number in itertools.count(2))
+            safe[metric] = next(
+                each for each in itertools.chain([name], tries) if each not in taken
+            )
+            taken.add(safe[metric])
+    return safe
+
+
+def _safe(metric: str) -> str:
+    """A metric's name as the name of a file, which is not too long for any disk."""
+    plain = re.sub(r"[^\w .,%()+=-]+", "-", metric)
+    return plain.encode()[:_MOST_BYTES].decode(errors="ignore") or "metric"
 
 
 def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:

@@ -12,21 +12,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ...config.load import load_settings, preset_settings
+from ...config.load import joined_overrides, load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
 from ...config.yaml_writer import to_yaml
-from ...errors import ConfigError, RunError
+from ...errors import ConfigError, RunError, SimulationError
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
+from ..loop.keeping import metrics_of
 from ..runs.run import Run
 from ..runs.scenario import code_of, make_world, set_up
 from ..runs.sharded import LOCAL, Engine, check_engine, without_engine
 from ..shards.ray_carrier import Cluster
 from .worker import KILLED, in_processes
 
-__all__ = ["Cell", "Sweep", "engine_for", "read_sweep", "run_cells"]
+__all__ = ["COLUMNS", "Cell", "Sweep", "engine_for", "read_sweep", "run_cells"]
 
+COLUMNS = ("cell", "variant", "seed", "state_hash")
+"""The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
 _LOCK = "sweep.lock"
 _OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", _LOCK}
@@ -42,7 +45,8 @@ class Cell:
     point: tuple[object, ...]
     """The values of the grid's keys."""
     seed: int
-    overrides: Mapping[str, Any]
+    overrides: Sequence[Mapping[str, Any]]
+    """What its variant, its point and its seed change; each beats those before it."""
 
 
 def cell_name(variant: str, at: Mapping[str, object], seed: int) -> str:
@@ -67,7 +71,10 @@ class Sweep:
     common: Mapping[str, Any]
     """The settings that all variants change."""
     variants: Mapping[str, Mapping[str, Any]]
-    """By name, the settings that each changes, after those of the preset that ``preset`` names."""
+    """By name, the settings that each changes, after those of the preset that ``preset`` names.
+
+    A mapping changes what it names, like keys with dots, however other levels spell it.
+    """
     grid: Mapping[str, Sequence[Any]]
     seeds: Sequence[int]
     metrics: Sequence[str]
@@ -75,17 +82,15 @@ class Sweep:
     baseline: Mapping[str, Any]
     """What all others are compared with: ``variant`` or settings of the grid, and their values."""
     preset: str | None = None
-    """A preset that changes the scenario; variants and the grid change the preset."""
+    """A preset that changes the scenario and ``common``; variants and the grid change it."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, with a cell's changes."""
+        own = joined_overrides(cell.overrides) if cell else {}
+        presets = [each for each in (self.preset, own.pop("preset", None)) if each is not None]
         # Writing thousands of memories to Chroma would take longer than the runs.
-        own = dict(cell.overrides) if cell else {}
-        changes = dict(self.common)
-        for preset in (self.preset, own.pop("preset", None)):
-            changes |= preset_settings(preset) if preset is not None else {}
-        changes |= own
-        return load_settings(self.scenario, overrides={"storage.sync": "manual", **changes})
+        levels = [{"storage.sync": "manual"}, self.common, *map(preset_settings, presets), own]
+        return load_settings(self.scenario, overrides=joined_overrides(levels))
 
     def cells(self) -> list[Cell]:
         """Every run, in order."""
@@ -95,7 +100,7 @@ class Sweep:
         ):
             at = dict(zip(self.grid, point, strict=True))
             name = cell_name(variant, at, seed)
-            result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
+            result.append(Cell(name, variant, point, seed, (changes, at, {"seed": seed})))
         return result
 
     @property
@@ -168,17 +173,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
             f"{document.source}: two runs of the sweep would have the same name",
             hint="rename a variant, or leave out a value of grid that is there twice",
         )
-    for cell in sweep.cells():  # a mistake shows before the first run
-        try:
-            settings = sweep.settings(cell)
-        except ConfigError as error:
-            said = error.why.removeprefix("keyword argument: ")
-            raise ConfigError(
-                f"{document.source}: run {cell.name}: {said}", hint=error.hint
-            ) from None
-    world = make_world(settings, sweep.scenario.parent)
-    set_up(world, settings)
-    known = list(world.metrics())
+    known = _metrics_of(sweep, document.source)
     for name in sweep.metrics:
         if name not in known:
             raise ConfigError(
@@ -186,6 +181,35 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
                 hint=f"it has {', '.join(known)}",
             )
     return sweep
+
+
+def _metrics_of(sweep: Sweep, source: str) -> list[str]:
+    """The metrics of all worlds of a sweep; a mistake in any run shows before the first run."""
+    found: dict[str, list[str]] = {}
+    for cell in sweep.cells():
+        try:
+            settings = sweep.settings(cell)
+            if cell.seed == sweep.seeds[0]:
+                world = json.dumps(settings.to_dict()["simulation"], sort_keys=True)
+                if world not in found:  # many runs may have the same world
+                    found[world] = _metrics_in(settings, sweep)
+        except (ConfigError, SimulationError) as error:
+            said = error.why.removeprefix("keyword argument: ")
+            raise type(error)(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+    return list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
+
+
+def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:
+    world = make_world(settings, sweep.scenario.parent)
+    set_up(world, settings)
+    names = list(metrics_of(world, 0, None))
+    for name in names:
+        if name in (*COLUMNS, *sweep.grid):
+            raise ConfigError(
+                f"the world's metric {name!r:.60} has the name of a column of results.parquet",
+                hint="rename the metric in metrics()",
+            )
+    return names
 
 
 def _baseline(

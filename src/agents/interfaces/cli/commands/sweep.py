@@ -81,7 +81,7 @@ def sweep(
         for cell, result in run_cells(plan, folder, chosen, force=force, keep_runs=keep_runs):
             if isinstance(result, str):
                 failed[cell.name] = result
-                screen.say(f"{cell.name}: {result}")
+                screen.say(f"{cell.name}: {result}", is_error=True)
             else:
                 done[cell.name] = result
             meter(len(done) + len(failed), total)

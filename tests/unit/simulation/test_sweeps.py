@@ -1,0 +1,228 @@
+"""What a sweep runs: the settings of its cells, and what is refused before the first run."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from agents.config.load import load_settings
+from agents.errors import ConfigError, SimulationError
+from agents.simulation.sweeps.results import write_results
+from agents.simulation.sweeps.sweep import Sweep, read_sweep
+
+Options = dict[str, Any]
+
+
+def plan(folder: Path, preset: str | None = None, world: str = "market", **values: Any) -> Sweep:
+    """A sweep of a small scenario, read from its file."""
+    simulation = {"world": world, "agents": 6, "ticks": 3}
+    (folder / "own.yaml").write_text(yaml.safe_dump({"simulation": simulation}))
+    (folder / "sweep.yaml").write_text(
+        yaml.safe_dump({"scenario": "own.yaml", "seeds": 1, **values}, sort_keys=False)
+    )
+    return read_sweep(folder / "sweep.yaml", preset)
+
+
+def world_options(sweep: Sweep) -> list[Options]:
+    return [dict(sweep.settings(cell).simulation.world_options) for cell in sweep.cells()]
+
+
+WORLD = "simulation.world_options"
+SPELLINGS: list[tuple[Options, Options]] = [
+    (
+        {"memory": {"default_limit": 2}, WORLD: {"turnover": 10, "gossip": 1}},
+        {"memory": {"max_pinned": 1}, WORLD: {"scammers": 1, "gossip": 2}},
+    ),
+    (
+        {"memory.default_limit": 2, f"{WORLD}.turnover": 10, f"{WORLD}.gossip": 1},
+        {"memory.max_pinned": 1, f"{WORLD}.scammers": 1, f"{WORLD}.gossip": 2},
+    ),
+    (
+        {"memory.default_limit": 2, "simulation": {"world_options": {"turnover": 10, "gossip": 1}}},
+        {"memory": {"max_pinned": 1}, f"{WORLD}.scammers": 1, f"{WORLD}.gossip": 2},
+    ),
+    (
+        {f"{WORLD}.gossip": 0, WORLD: {"turnover": 10, "gossip": 1}, "memory.default_limit": 2},
+        {f"{WORLD}.gossip": 2, "simulation": {"world_options": {"scammers": 1}},
+         "memory.max_pinned": 1},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("common", "variant"), SPELLINGS)
+def test_a_variant_changes_what_it_names_however_it_is_spelt(
+    tmp_path: Path, common: Options, variant: Options
+) -> None:
+    sweep = plan(tmp_path, set=common, variants={"a": variant, "b": {}})
+    changed, plain = (sweep.settings(cell) for cell in sweep.cells())
+    assert (changed.memory.default_limit, changed.memory.max_pinned) == (2, 1)
+    assert plain.memory.default_limit == 2
+    assert world_options(sweep) == [
+        {"turnover": 10, "gossip": 2, "scammers": 1},
+        {"turnover": 10, "gossip": 1},
+    ]
+
+
+def test_a_point_of_the_grid_changes_what_it_names_of_a_variant(tmp_path: Path) -> None:
+    sweep = plan(
+        tmp_path,
+        set={f"{WORLD}.gossip": 1},
+        variants={"a": {WORLD: {"scammers": 2}}, "b": {}},
+        grid={WORLD: [{"turnover": 2}, {"gossip": 2}]},
+    )
+    assert world_options(sweep) == [
+        {"gossip": 1, "scammers": 2, "turnover": 2},
+        {"gossip": 2, "scammers": 2},
+        {"gossip": 1, "turnover": 2},
+        {"gossip": 2},
+    ]
+    names = ["a_world-options=-turnover-2-_seed=1", "a_world-options=-gossip-2-_seed=1"]
+    assert [cell.name for cell in sweep.cells()][:2] == names
+
+
+def test_levels_of_a_sweep_join_as_assignments_do(tmp_path: Path) -> None:
+    """Mappings join, also those of a provider; a list replaces the list before it."""
+    common = {"embedder.config": {"a": 1, "b": 2}, "simulation.agents": ["x", "y", "z", "v", "w"]}
+    variant = {
+        "embedder": {"config": {"b": 3}},
+        "simulation": {"agents": ["v", "w", "u", "t", "s"]},
+    }
+    sweep = plan(tmp_path, set=common, variants={"a": variant})
+    given = [
+        "storage.sync=manual", "embedder.config={a: 1, b: 2}", "simulation.agents=[x, y, z, v, w]",
+        "embedder.config={b: 3}", "simulation.agents=[v, w, u, t, s]", "seed=1",
+    ]  # fmt: skip
+    assert sweep.settings(sweep.cells()[0]) == load_settings(sweep.scenario, assignments=given)
+
+
+def test_a_preset_of_a_sweep_beats_set_and_lies_below_what_is_varied(tmp_path: Path) -> None:
+    """The order that docs/simulations.md tells."""
+    common = {"temperature": {"hot_max_facts": 7, "max_cold_items": 33}}
+    variants: Options = {
+        "plain": {},
+        "preset": {"preset": "hot-warm-cold"},
+        "own": {"temperature": {"hot_max_facts": 9}, "preset": "hot-warm-cold"},
+    }
+    sweep = plan(tmp_path, set=common, variants=variants)
+    used = [sweep.settings(cell).temperature for cell in sweep.cells()]
+    assert [each.hot_max_facts for each in used] == [7, 50, 9]
+    assert {each.max_cold_items for each in used} == {33}
+    named = plan(tmp_path, "hot-warm-cold", set=common, variants=variants)
+    used = [named.settings(cell).temperature for cell in named.cells()]
+    assert [each.hot_max_facts for each in used] == [50, 50, 9]
+
+
+OWN_WORLD = '''
+from pathlib import Path
+
+from tiermem.simulation import Observation
+
+
+class Own:
+    """Its option says what its metrics are called."""
+
+    def __init__(self, metrics=("luck",), made_in=None):
+        if made_in:
+            with Path(made_in).open("a") as file:
+                file.write("made\\n")
+        self._names = metrics
+
+    def setup(self, rng, agent_ids):
+        if not self._names:
+            raise RuntimeError("no ground")
+
+    def observe(self, agent_id):
+        return Observation("a street")
+
+    def apply(self, agent_id, action):
+        return None
+
+    def end_tick(self):
+        pass
+
+    def metrics(self):
+        return dict.fromkeys(self._names, 1)
+
+    def get_state(self):
+        return {}
+
+    def set_state(self, state):
+        pass
+'''
+NAMES = "simulation.world_options.metrics"
+
+
+def own_plan(folder: Path, **values: Any) -> Sweep:
+    """A sweep over a world of the user's own."""
+    (folder / "own_world.py").write_text(OWN_WORLD)
+    return plan(folder, world="own_world:Own", **values)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("wrong", "kind", "said"),
+    [
+        ({"simulation.world_options.colour": 1}, ConfigError, "unexpected keyword .*'colour'"),
+        ({NAMES: []}, SimulationError, "setup\\(\\) raised RuntimeError: no ground"),
+        ({NAMES: 5}, SimulationError, "metrics\\(\\) raised TypeError"),
+    ],
+)  # fmt: skip
+def test_the_world_of_each_run_is_tried_before_the_first(
+    tmp_path: Path, place: int, wrong: Options, kind: type[Exception], said: str
+) -> None:
+    variants: Options = {"a": {}, "b": {}, "c": {}, "abc"[place]: wrong}
+    with pytest.raises(kind, match=f"sweep.yaml: run {'abc'[place]}_seed=1: .*{said}"):
+        own_plan(tmp_path, variants=variants)
+
+
+def test_a_world_is_tried_once_for_all_runs_that_have_it(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    own_plan(
+        tmp_path,
+        set={"simulation.world_options.made_in": str(made)},
+        variants={"a": {}, "b": {NAMES: ["loss"]}},
+        grid={"memory.max_pinned": [1, 2, 3]},
+        seeds=4,
+    )
+    assert made.read_text().count("made") == 2
+
+
+def test_a_metric_that_one_of_the_worlds_has_may_be_compared(tmp_path: Path) -> None:
+    variants: Options = {"a": {NAMES: ["loss"]}, "b": {}}
+    assert own_plan(tmp_path, variants=variants, metrics=["loss"]).metrics == ["loss"]
+    with pytest.raises(ConfigError, match=r"no metric 'gain'.*it has loss, luck"):
+        own_plan(tmp_path, variants=variants, metrics=["gain"])
+
+
+@pytest.mark.parametrize("name", ["cell", "variant", "seed", "state_hash", "memory.max_pinned"])
+def test_a_metric_with_the_name_of_a_column_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"run b_.*metric {name!r} .*results.parquet"):
+        own_plan(
+            tmp_path,
+            variants={"a": {NAMES: ["loss"]}, "b": {NAMES: ["luck", name]}, "c": {}},
+            grid={"memory.max_pinned": [1, 2]},
+        )
+    assert own_plan(tmp_path, variants={"b": {NAMES: ["memory.max_pinned"]}}).variants
+
+
+def test_plots_lie_in_the_sweeps_folder_whatever_a_metric_is_called(tmp_path: Path) -> None:
+    long = "long " * 60
+    names = ["a/b", "accuracy_mean", "a-b", "../up", "größe in m", "a\\b", "", "\x1b[2J", long]
+    sweep = own_plan(tmp_path, set={NAMES: names})
+    folder = tmp_path / "above" / "swept"
+    folder.mkdir(parents=True)
+    (cell,) = sweep.cells()
+    write_results(
+        sweep, folder, {cell.name: {"state_hash": "0", "metrics": dict.fromkeys(names, 1)}}
+    )
+    assert [each.name for each in folder.parent.iterdir()] == ["swept"]
+    plots = {each.name for each in folder.glob("*.png")}
+    assert {"accuracy_mean.png", "a-b.png", "größe in m.png"} <= plots
+    assert {"a-b-2.png", "a-b-3.png", "..-up.png", "metric.png", "-2J.png"} <= plots
+    assert len(plots) == len(names)
+    report = (folder / "report.html").read_text()
+    for name in ("a/b", "../up", "größe in m"):
+        assert f"<h3>{name}</h3>" in report
+    assert list(pq.read_table(folder / "results.parquet").column_names)[4:] == names
