@@ -209,7 +209,7 @@ def test_an_error_names_no_folder_of_the_machine(
 ) -> None:
     from agents.errors import CommitFailed, NoteRefused
 
-    for error, status in ((CommitFailed, 500), (NoteRefused, 422)):
+    for error, status in ((CommitFailed, 503), (NoteRefused, 422)):
 
         def broken(*_: object, error: type[Exception] = error) -> None:
             raise error(f"{service.folder}/journal.db is on fire")

@@ -21,6 +21,7 @@ from agents.simulation.reports.report import (
     render_run,
 )
 from agents.simulation.reports.sweep_report import SweepResults, render_sweep
+from agents.simulation.runs.outputs import metric_rows
 from agents.simulation.statistics import Interval, differences, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
@@ -514,3 +515,8 @@ def test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home()
     code += "print('matplotlib.pyplot' in sys.modules)"
 
     assert printed_by(code, MPLCONFIGDIR="/dev/null/nowhere") == ("False\n", "")
+
+
+def test_a_metric_called_tick_is_no_column_of_the_table() -> None:
+    records = [{"tick": number, "metrics": {"a": 1.0, "tick": 5.5}} for number in (1, 2)]
+    assert metric_rows(records) == [{"tick": 1, "a": 1.0}, {"tick": 2, "a": 1.0}]

@@ -14,7 +14,7 @@ from ...bank.opening import Config
 from ...config.load import load_settings
 from ...errors import InvalidInput
 from ...memory.tiers import TIER_NAMES
-from ...simulation.loop.keeping import TICK
+from ...simulation.runs.outputs import TICK
 from ...simulation.runs.outside import OutsideRun, Tick
 from ...simulation.worlds.outside import OUTSIDE
 from ..names import agent_id_of

@@ -10,7 +10,6 @@ from ..protocols import World
 from .failures import call
 
 __all__ = [
-    "TICK",
     "changed_metrics",
     "check_keys",
     "check_number",
@@ -19,9 +18,6 @@ __all__ = [
     "metrics_of",
     "not_kept",
 ]
-
-TICK = "tick"
-"""The column of ``metrics.parquet`` that is no metric."""
 
 
 def groups_of(world: World) -> dict[str, list[str]]:
@@ -43,8 +39,6 @@ def metrics_of(world: World, tick: int, names: Sequence[str] | None) -> dict[str
     given = call(world, "metrics", tick)
     try:
         metrics = {str(name): check_number(value) for name, value in given.items()}
-        if TICK in metrics:
-            raise ValueError(f"{TICK!r} is a column of metrics.parquet itself: name it otherwise")
         if names is not None and [*metrics] != names:
             raise ValueError(f"the names are not those of the tick before: {[*metrics]!r:.200}")
     except (AttributeError, TypeError, ValueError) as error:

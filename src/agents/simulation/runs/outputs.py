@@ -26,7 +26,7 @@ from ...memory.retention import RETENTION_NAMES
 from ...memory.tiers import TIER_NAMES
 from ...storage.private_files import replace_file
 from ..analysis.figures import section
-from ..loop.keeping import TICK, check_number
+from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of, is_outside
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "TICK",
     "by_agent_of",
     "metric_rows",
     "most_retrieved",
@@ -52,6 +53,8 @@ __all__ = [
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
 
+TICK = "tick"
+"""The column of ``metrics.parquet`` that is no metric."""
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
 
@@ -106,8 +109,12 @@ def write(
 
 
 def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of ``metrics.parquet``."""
-    return [{TICK: record[TICK], **record["metrics"]} for record in records]
+    """The rows of ``metrics.parquet``; a metric called tick is left out."""
+    return [
+        {TICK: record[TICK], **{name: value for name, value in own.items() if name != TICK}}
+        for record in records
+        for own in (record["metrics"],)
+    ]
 
 
 def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
