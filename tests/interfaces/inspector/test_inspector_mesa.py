@@ -31,6 +31,7 @@ def test_its_agents_are_those_of_the_last_step(town: Path) -> None:
         assert set(bank.agents()) < set(about["agents"])  # one came in the last step
         assert len(about["agents"]) == 7
         assert about["last_tick"] == 4
+        ask(site, "memories", agent=about["agents"][-1], tick=4)  # the last tick is read by then
         heat = ask(site, "heat", of="retrievals")
         assert [len(row) for row in heat["values"]] == [len(heat["ticks"])] * 7
         assert heat["values"][-1][0] is None
