@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from ..errors import InvalidInput
-from ..memory.insights import EVIDENCE, evidence_of
 from ..memory.json_value import value_text
 from ..memory.metadata import check_metadata
 from ..memory.records import KEY, NO_METADATA, VALUE, Memory
@@ -38,10 +37,9 @@ def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Me
 
 def _check_evidence(bank: OpenBank, new: NewBatch) -> None:
     """Raise :class:`MemoryNotFound` if the evidence of a new memory is not the agent's."""
-    for agent_id, metadata in zip(new.agents, new.metadata, strict=True):
-        if metadata is not None and EVIDENCE in metadata:
-            for memory_id in evidence_of(metadata):
-                find(bank, agent_id, memory_id, deleted=True)
+    for agent_id, options in zip(new.agents, new.options, strict=True):
+        for memory_id in options.evidence:
+            find(bank, agent_id, memory_id, deleted=True)
 
 
 def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:

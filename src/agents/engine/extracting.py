@@ -24,14 +24,16 @@ def extract(
     They wait while the extraction searches the bank or embeds a text.
     """
     with bank.using():
-        extractor = _extractor(bank)
+        extractor = bank.extractor
+        if bank.guard is not None and (refused := bank.guard.llm()):
+            raise refused
+    if extractor is None:  # it imports mem0 and makes a client: others need not wait for that
+        extractor = bank.extractor = _extractor(bank)
     return extractor.extract(agent_id, messages, prompt=prompt, procedural=procedural)
 
 
 def _extractor(bank: OpenBank) -> Extractor:
-    """The bank's extractor. It uses the bank in any thread, so each use takes a turn."""
-    if bank.guard is not None and (refused := bank.guard.llm()):
-        raise refused
+    """An extractor for the bank. It uses the bank in any thread, so each use takes a turn."""
 
     def encode(texts: Sequence[str]) -> list[list[float]]:
         with bank.using():
@@ -41,6 +43,4 @@ def _extractor(bank: OpenBank) -> Extractor:
         (hits,) = bank.search_many([(agent_id, query)], limit)
         return [(hit.memory.id, payload(hit.memory)) for hit in hits]
 
-    if bank.extractor is None:
-        bank.extractor = Extractor(bank.settings.llm, encode, nearest)
-    return bank.extractor
+    return Extractor(bank.settings.llm, encode, nearest)

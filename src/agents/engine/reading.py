@@ -1,6 +1,7 @@
 """Reading memories, wherever they are: resident, cold, archived or deleted."""
 
 from collections import deque
+from operator import index
 
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.records import Memory, sequence_of
@@ -59,13 +60,17 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
 
 def nth(bank: OpenBank, agent_id: str, sequence: int) -> Memory | None:
     """:meth:`AgentMemory.find`."""
-    if isinstance(sequence, bool) or not hasattr(sequence, "__index__"):  # NumPy's have it, too
+    try:
+        number = index(sequence)  # of NumPy's integers, too
+    except TypeError:
+        number = None
+    if number is None or isinstance(sequence, bool):
         raise InvalidInput(
             f"a memory's sequence number is a whole number, not {sequence!r:.40}",
             hint="get() finds a memory by its id",
         )
     with bank.using():
-        memory = bank.ledger.resident.memory(agent_id, sequence)
+        memory = bank.ledger.resident.memory(agent_id, number)
         tick = bank.tick
     if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
         return None

@@ -158,26 +158,37 @@ def _is_moved(bank: MemoryBank, memory: Memory) -> bool:
 def _stored(
     bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve, ids: NewIds
 ) -> Iterable[tuple[New, Memory]]:
+    ids.begin()
     try:
         with bank.transaction():
             return zip(chunk, list(_added(bank, chunk, ids)), strict=True)
     except (InvalidInput, TierFull):
-        for new in chunk:
-            ids.forget(new)
+        ids.drop()
         return _stored_singly(bank, chunk, sieve, ids)  # to find the row that is wrong
 
 
 def _added(bank: MemoryBank, chunk: Iterable[New], ids: NewIds) -> Iterator[Memory]:
-    """Add rows in order; one that names others comes when their new ids are known.
+    """Add rows in order; one that names others comes when their new ids are known."""
+    part: list[New] = []
+    waiting: set[str] = set()
+    for new in chunk:
+        if not waiting.isdisjoint(new.names):
+            yield from _added_part(bank, part, ids)
+            part, waiting = [], set()
+        part.append(new)
+        waiting.update(filter(None, (new.former_id, new.first_version)))
+    if part:
+        yield from _added_part(bank, part, ids)
+
+
+def _added_part(bank: MemoryBank, part: Sequence[New], ids: NewIds) -> Iterator[Memory]:
+    """Add rows, of which none names another.
 
     One that is archived, or is on a board, supersedes nothing, and is no repetition.
     """
-    for names, run in groupby(chunk, lambda new: new.names_memories):
-        for part in ([new] for new in run) if names else (list(run),):
-            ready = map(ids.renamed, part) if names else part
-            for new, memory in zip(part, _added_apart(bank, ready), strict=True):
-                ids.know(new, memory.id)
-                yield memory
+    for new, memory in zip(part, _added_apart(bank, map(ids.renamed, part)), strict=True):
+        ids.know(new, memory.id)
+        yield memory
 
 
 def _added_apart(bank: MemoryBank, rows: Iterable[New]) -> Iterator[Memory]:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from ..bank.memory_bank import MemoryBank
 from ..engine import groups
 from ..errors import InvalidInput, InvalidMetadata
-from ..memory.insights import EVIDENCE
+from ..memory.insights import EVIDENCE, evidence_of
 from ..memory.metadata import KeptMetadata
-from ..memory.records import KEY, Memory, sequence_of
+from ..memory.records import KEY, Memory, check_text, sequence_of
 from ..memory.requests import NewMemory, check_agent_id, check_new, check_whole
 from ..memory.retention import Retention
 from ..memory.sources import SOURCE, source_of, source_text
@@ -67,10 +67,26 @@ class New(NamedTuple):
     """The memory's id where it came from."""
 
     @property
-    def names_memories(self) -> bool:
-        """Whether its metadata may have ids of other memories."""
+    def first_version(self) -> str | None:
+        """Its key, if that is the id of its first version where it came from."""
+        metadata, former = self.memory[3], self.former_id
+        key = None if metadata is None else metadata.get(KEY)
+        if not isinstance(key, str) or former is None:
+            return None
+        return key if len(key) == len(former) and key[:24] == former[:24] else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The ids of other memories, where they came from, that its metadata has."""
         metadata = self.memory[3]
-        return metadata is not None and not _NAMING.isdisjoint(metadata)
+        if metadata is None or _NAMING.isdisjoint(metadata):
+            return frozenset()
+        found = {*evidence_of(metadata)}
+        if (source := source_of(metadata)) is not None:
+            found |= {source.memory_id, source.origin_id}
+        if (first := self.first_version) is not None:
+            found.add(first)
+        return frozenset(found)
 
 
 def exported(
@@ -205,6 +221,9 @@ def _apart(metadata: object) -> tuple[object, str | None]:
         raise InvalidMetadata(
             f"metadata {SOURCE} is not a memory's source", hint="leave it out, or export it again"
         )
+    for field in source:
+        if isinstance(field, str):
+            check_text(field, f"text in {SOURCE}")
     rest = {key: value for key, value in metadata.items() if key != SOURCE}
     return rest, source_text(source)
 

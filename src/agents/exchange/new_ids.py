@@ -5,7 +5,9 @@ memory name memories by their ids. A memory that the file does not have before i
 is changed where a memory of the bank could have it, so that it names none.
 """
 
-from ..memory.insights import EVIDENCE, evidence_of, evidence_text
+import json
+
+from ..memory.insights import EVIDENCE, evidence_of
 from ..memory.metadata import KeptMetadata
 from ..memory.records import KEY, sequence_of
 from ..memory.sources import SOURCE, source_of, source_text
@@ -23,34 +25,48 @@ class NewIds:
     def __init__(self, state: State) -> None:
         self._state = state
         self._new: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+        """By the former id of a first version, the oldest version that is stored here."""
+        self._undo: list[tuple[dict[str, str], str, str | None]] = []
+
+    def begin(self) -> None:
+        """What is known from now on may be dropped."""
+        self._undo.clear()
+
+    def drop(self) -> None:
+        """The rows since :meth:`begin` were not stored after all."""
+        for names, former, before in reversed(self._undo):
+            if before is None:
+                del names[former]
+            else:
+                names[former] = before
+        self._undo.clear()
 
     def know(self, row: New, new: str) -> None:
         """The memory of a row was stored with a new id."""
         if row.former_id is not None:
-            self._new[row.former_id] = new
-        key = None if row.memory[3] is None else row.memory[3].get(KEY)
-        if isinstance(key, str) and self._is_version(row, key):
-            self._new.setdefault(key, new)
-
-    def forget(self, row: New) -> None:
-        """The memory of a row was not stored after all."""
-        if row.former_id is not None:
-            self._new.pop(row.former_id, None)
+            self._keep(self._new, row.former_id, new)
+        if row.first_version is not None and row.first_version not in self._first:
+            self._keep(self._first, row.first_version, new)
 
     def renamed(self, row: New) -> New:
         """The row, with new ids in its metadata."""
+        if not row.names:
+            return row
         agent, content, tier, metadata, options = row.memory
         own = dict(metadata or ())
-        key = own.get(KEY)
-        if isinstance(key, str) and self._is_version(row, key):
-            new = self._new.get(key)
+        first = row.first_version
+        if first is not None:
+            new = self._new.get(first) or self._first.get(first)
             if new is None:  # the first of its versions that comes is the first here
                 del own[KEY]
             else:
                 own[KEY] = new
             options = options._replace(key=new)
-        if EVIDENCE in own:
-            own[EVIDENCE] = evidence_text([self._of(agent, each) for each in evidence_of(own)])
+        evidence = evidence_of(own)
+        now = [self._of(agent, each) for each in evidence]
+        if now != [*evidence]:
+            own[EVIDENCE] = json.dumps(now)
         source = source_of(own)
         if source is not None:
             source = source._replace(
@@ -61,6 +77,10 @@ class NewIds:
         kept = KeptMetadata(own) if own else None
         return row._replace(memory=(agent, content, tier, kept, options))
 
+    def _keep(self, names: dict[str, str], former: str, new: str) -> None:
+        self._undo.append((names, former, names.get(former)))
+        names[former] = new
+
     def _of(self, agent: str, former: str) -> str:
         """The new id of an agent's memory, or an id that no memory here has."""
         new = self._new.get(former)
@@ -68,8 +88,3 @@ class NewIds:
             return new
         is_ours = sequence_of(self._state.block(agent).prefix, former) is not None
         return f"{_ELSEWHERE}{former}" if is_ours else former
-
-    def _is_version(self, row: New, key: str) -> bool:
-        """Whether a key is the id of the memory's first version, where it came from."""
-        former = row.former_id
-        return former is not None and len(key) == len(former) and key[:24] == former[:24]

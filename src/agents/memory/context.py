@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import index
 from typing import NamedTuple, Protocol
 
@@ -48,9 +49,9 @@ def whole_tokens(count: TokenCounter) -> TokenCounter:
         tokens = count(text)
         if type(tokens) is int and 0 <= tokens <= _MOST_TOKENS:
             return tokens
-        if not isinstance(tokens, bool) and hasattr(tokens, "__index__"):  # a NumPy number
-            number = index(tokens)
-            if 0 <= number <= _MOST_TOKENS:
+        with suppress(TypeError):
+            number = index(tokens)  # of a NumPy number, too
+            if not isinstance(tokens, bool) and 0 <= number <= _MOST_TOKENS:
                 return number
         raise InvalidInput(
             f"the token counter gave {tokens!r:.40}, not a whole number from 0 to 2^53",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
-from .insights import EVIDENCE, IMPORTANCE, check_importance, evidence_text
+from .insights import EVIDENCE, IMPORTANCE, check_importance, evidence_of, evidence_text
 from .json_value import plain_scalar, value_text
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
@@ -57,6 +57,10 @@ class Options(NamedTuple):
     """The memory supersedes the agent's memory with this key. The metadata has the key, too."""
     keeps_tier: bool = False
     """Whether no tier was given: the memory has the tier of the one that it supersedes."""
+    evidence: tuple[str, ...] = ()
+    """The memories that it is drawn from, where they are given as an option: the agent must have
+    them. The metadata has their ids, too; if nothing but the metadata has, nobody checks them.
+    """
 
 
 PLAIN_OPTIONS = Options()
@@ -75,7 +79,6 @@ _NAMES = (
     "speaker",
     "value",
     "importance",
-    "evidence",
 )
 _LONGEST_KEY = 256
 
@@ -125,7 +128,9 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
     if len(item) < 4:
         return agent, content, tier, None, PLAIN_OPTIONS
     metadata, options = item[3], item[4] if len(item) > 4 else None
+    has_evidence = False
     if type(options) is not Options and isinstance(options, Mapping):
+        has_evidence = options.get("evidence") is not None
         metadata, options = _with_talk(metadata, options)
     kept = None
     if metadata is not None:
@@ -133,6 +138,8 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
     checked = check_options(options)
     if kept is not None and KEY in kept:
         checked = checked._replace(key=check_key(kept[KEY]), keeps_tier=given is None)
+    if kept is not None and has_evidence:
+        checked = checked._replace(evidence=evidence_of(kept))
     return agent, content, tier, kept, checked
 
 

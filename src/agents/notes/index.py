@@ -18,7 +18,7 @@ from .files import NoteFiles, check_text, is_extra, is_own, notes_in
 from .growth import Growth, growth
 from .kept_marks import keep_mark, kept_mark
 from .marks import beginning
-from .names import is_transcript
+from .names import is_transcript, leads_through_note
 from .prefetch import Changed, embedded
 from .settling import mark_of, settle, stage
 from .transcripts import Bookmark, grown, lines_of
@@ -365,6 +365,11 @@ class NoteIndex:
             raise NoteRefused(f"{place!r:.80} is only read", hint="edit the file itself")
         if self.bank.settings.notes.read_only:
             raise NoteRefused(f"{place!r:.80} can't be written: notes.read_only is true")
+        if leads_through_note(place) and place not in self.kept():
+            raise NoteRefused(
+                f"{place!r:.80} can't be written: it has a folder with the name of a note",
+                hint="name the folder without .md or .jsonl",
+            )
         return place
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "fault_of_path",
     "folder_of_agent",
     "is_transcript",
+    "leads_through_note",
 ]
 
 MOST_BYTES = 1 << 20
@@ -51,15 +52,17 @@ def fault_of_path(path: str) -> str | None:
         return f"has over {MOST_CHARACTERS} characters"
     if path.startswith("/"):
         return "is absolute"
-    *folders, _ = names = path.split("/")
-    faults = (fault_of_name(name) for name in names)
+    faults = (fault_of_name(name) for name in path.split("/"))
     fault = next((fault for fault in faults if fault), None)
-    if any(name.lower().endswith((".md", ".jsonl")) for name in folders):
-        return "has a folder with the name of a note"
     suffix = ".jsonl" if is_transcript(path) else ".md"
     if fault is None and not path.endswith(suffix):
         return f"doesn't end in {suffix}"
     return fault
+
+
+def leads_through_note(path: str) -> bool:
+    """Whether a folder of a path has the name of a note, which could then not be written."""
+    return any(name.lower().endswith((".md", ".jsonl")) for name in path.split("/")[:-1])
 
 
 def is_transcript(path: str) -> bool:

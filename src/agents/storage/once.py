@@ -1,7 +1,7 @@
 """A property that is computed once."""
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 __all__ = ["once"]
 
@@ -22,7 +22,15 @@ class once(Generic[_T]):  # noqa: N801  # used as a decorator
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, instance: Any, owner: type | None = None) -> _T:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> _T: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> _T | Self:
         """What the method gives; the object then has it as an attribute."""
+        if instance is None:
+            return self
         made = instance.__dict__[self._name] = self._make(instance)
         return made

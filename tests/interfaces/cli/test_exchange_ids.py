@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank, Tier
+from agents.exchange.importing import store_rows
+from agents.exchange.memory_rows import Row, exported
+from embedders import Counting
 
 Command = Callable[..., Any]
 
@@ -178,3 +181,78 @@ def test_a_pinned_memory_past_its_end_stops_no_import_and_no_add(tiermem: Comman
     for name in ("crew", "other"):
         with opened(name, memory={"max_pinned": 1}) as bank:
             assert texts(bank, "alice") == ["a new pin"]
+
+
+def test_a_version_that_is_not_in_the_file_is_no_later_one(tiermem: Command, other: Path) -> None:
+    with opened("crew") as bank:
+        bob = bank.agent("bob")
+        shop = bob.add("the shop is closed")
+        bob.tell("carl", shop.id)  # after bob in the order of names
+        bob.add("Dan is poor", kind="insight", evidence=[shop.id])
+        bob.update(shop.id, "the shop is open")
+    moved(tiermem)
+    with opened("other") as bank:
+        insight, is_open = bank.agent("bob").all()
+        assert is_open.content == "the shop is open"
+        assert is_open.id not in insight.evidence
+        assert bank.agent("bob").flags(insight.id)
+        (heard,) = bank.agent("carl").all()
+        chain = bank.chain(heard)
+        assert (chain.memories, chain.is_whole) == ((heard,), False)
+
+
+def test_rows_that_are_left_out_change_no_other_row(tiermem: Command) -> None:
+    with opened("crew") as bank:
+        alice = bank.agent("alice")
+        alice.update(alice.add("version 1").id, "version 2")
+    assert tiermem("export", "crew", "--to", "good.jsonl").code == 0
+    bad = {"content": "a pin is hot", "temperature": "cold", "metadata": {"memory_key": "k"}}
+    rows = Path("good.jsonl").read_text() + json.dumps({"agent_id": "alice", **bad})
+    Path("one_bad.jsonl").write_text(rows)
+    found = []
+    for name in ("good", "one_bad"):
+        with opened(f"into_{name}") as bank:
+            bank.agent("alice").add("a pin", "pinned", key="k")
+        done = tiermem("import", f"into_{name}", f"{name}.jsonl", "--skip-bad")
+        assert done.code == 0, done.err
+        with opened(f"into_{name}") as bank:
+            found.append((bank.state_hash(), [each.key for each in bank.agent("alice").all()]))
+    assert "1 row" in done.out
+    assert found[0] == found[1]
+    assert found[0][1] == ["k", None]
+
+
+@pytest.mark.parametrize("text", ["ticket 12", "[]", "{}", '["a", 1]', json.dumps(["x" * 99] * 40)])
+def test_metadata_that_looks_like_evidence_is_kept(
+    tiermem: Command, other: Path, text: str
+) -> None:
+    with opened("crew") as bank:
+        bank.agent("alice").add("it rains", metadata={"memory_evidence": text})
+    moved(tiermem)
+    with opened("other") as bank:
+        assert bank.agent("alice").all()[0].metadata == {"memory_evidence": text}
+
+
+def test_a_source_that_is_no_text_is_refused(tiermem: Command, other: Path) -> None:
+    source = json.dumps(["\ud800", 0, "id", "bob", "id", 1])
+    row = {"agent_id": "alice", "content": "x", "metadata": {"memory_source": source}}
+    Path("row.jsonl").write_text(json.dumps(row))
+    done = tiermem("import", "other", "row.jsonl")
+    assert done.code != 0
+    assert "lone surrogate" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_rows_that_name_memories_are_embedded_together() -> None:
+    with MemoryBank.ephemeral() as bank:
+        bob = bank.agent("bob")
+        for number in range(20):
+            bob.tell("carl", bob.add(f"fact {number}", key=f"key {number}").id)
+        bob.update(bob.all()[0].id, "fact 0 again")
+        given = list(exported(bank, bank.agents(), archived=True))
+    embedder = Counting()
+    with MemoryBank.ephemeral(embedder=embedder) as bank:
+        store_rows(bank, [Row(f"row {place}", row) for place, row in enumerate(given)])
+        assert bank.agent("bob").count() == bank.agent("carl").count() == 20
+        assert len(bank.chain(bank.agent("carl").all()[5]).memories) == 2
+    assert len(embedder.batches) <= 3

@@ -52,6 +52,24 @@ def test_a_folder_that_cannot_be_listed_takes_no_note_away(tmp_path: Path) -> No
         assert alice.notes.paths() == ["extra/docs/rules.md"]
 
 
+def test_a_folder_may_have_the_name_of_a_note(tmp_path: Path) -> None:
+    vault = tmp_path / "vault.md"
+    vault.mkdir()
+    (vault / "a.md").write_text("the heron is blue\n")
+    notes = {"extra_paths": [str(vault)]}
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL, notes=notes) as bank:
+        alice = bank.agent("alice")
+        own = tmp_path / "bank/notes/alice/memory/b.md"
+        own.mkdir(parents=True)
+        (own / "c.md").write_text("the crane is grey\n")
+        assert alice.notes.sync().changed == ("memory/b.md/c.md", "extra/vault.md/a.md")
+        alice.notes.write("memory/b.md/c.md", "the crane is white\n")
+        assert note_texts(alice) == ["the heron is blue\n", "the crane is white\n"]
+        (own / "c.md").unlink()
+        assert alice.notes.sync().removed == ("memory/b.md/c.md",)
+        assert note_texts(alice) == ["the heron is blue\n"]
+
+
 @pytest.mark.parametrize(
     "extra",
     [["a/docs", "b/docs"], [".."], ["."], ["/"], ["notes"], ["notes/bob"], ["../bank"], ["x/.."]],

@@ -439,7 +439,7 @@ def test_a_folder_that_is_no_agents_is_left_alone(tmp_path: Path) -> None:
         assert bank.agents() == []
 
 
-@pytest.mark.parametrize("path", ["memory/x.md/y.md", "X.MD/y.md", "sessions/x.jsonl/y.jsonl"])
+@pytest.mark.parametrize("path", ["memory/x.md/y.md", "memory/a/X.MD/y.md", "memory/x.jsonl/y.md"])
 def test_no_path_goes_through_a_note(bank: MemoryBank, notes: AgentNotes, path: str) -> None:
     notes.write("memory/x.md", "a file")
     with pytest.raises(NoteRefused, match="a folder with the name of a note"):

@@ -159,6 +159,17 @@ def test_a_text_is_an_outcome_and_none_is_nothing(bank: MemoryBank) -> None:
     assert contents(bank) == ["done"]
 
 
+def test_a_world_repeats_what_an_agent_said_with_its_metadata(bank: MemoryBank) -> None:
+    """Metadata that names another agent's memories is no evidence of the listener."""
+    world, own = Diary(), {"memory_evidence": '["a memory of bob"]'}
+    world.says = lambda agent: Observation("rain", heard=(Remark("gossip", metadata=own),))
+    world.answers = lambda agent, action: Outcome("wet feet", metadata=own)
+    begun(bank, world, Mind(step), ["alice"]).tick()
+    _, gossip, feet = bank.agent("alice").all()
+    assert gossip.metadata == own
+    assert feet.metadata["memory_evidence"] == own["memory_evidence"]
+
+
 @pytest.mark.parametrize("text", ["x" * 100_000, "nul \0", "half \ud800"])
 def test_a_text_that_can_not_be_kept_is_replaced_and_the_rest_is_kept(
     bank: MemoryBank, text: str

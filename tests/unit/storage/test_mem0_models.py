@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from agents import BankClosed, EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
+from agents.config.settings import LlmSettings
+from agents.storage.mem0 import models
 from openai_server import OpenAIServer
 
 pytestmark = [
@@ -148,6 +150,7 @@ def test_an_answer_without_facts_stores_nothing(reply: str) -> None:
         '<think>{"memory": 5}</think>{"memory": [{"text": "Bob cheats"}]}',
         '{"memory": [{"id": "0", "text": "Bob cheats", "event": "ADD"}], "more": 1}',
         '{"memory": [{"text": ""}, {"text": "Bob cheats"}, {"text": null}]}',
+        '{"memory": [{"text": " "}, {"text": "Bob cheats"}, {"text": "\\n"}]}',
         '{"memory": [{"text": "Bob cheats", "attributed_to": "a\nb"}]}',
     ],
 )
@@ -200,6 +203,24 @@ def test_other_threads_use_the_bank_while_the_llm_is_asked(tmp_path: Path) -> No
             before = bank.state_hash()
         with MemoryBank.open(tmp_path, settings) as bank:
             assert bank.state_hash() == before
+
+
+def test_other_threads_use_the_bank_while_the_llms_client_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[bool] = []
+    make = models._make_llm
+
+    def made(settings: LlmSettings) -> Any:
+        ended.append(ends(lambda: bank.agent("bob").add("salt is cheap")))
+        return make(settings)
+
+    monkeypatch.setattr(models, "_make_llm", made)
+    reply = facts("Bob cheats")
+    with OpenAIServer(lambda _: reply) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        bank.agent("alice").add_messages(TALK)
+        bank.agent("alice").add_messages(TALK)
+    assert ended == [True]
 
 
 def test_threads_extract_at_the_same_time() -> None:

@@ -125,7 +125,8 @@ class Extractor:
             if isinstance(error.__cause__, ExtractionError):  # of _FactsLlm, wrapped by mem0
                 raise error.__cause__ from None
             raise ExtractionError(f"mem0's extraction failed: {error}") from error
-        return [entry["memory"] for entry in found["results"]]
+        texts: list[str] = [entry["memory"] for entry in found["results"]]
+        return [text for text in texts if text.strip()]  # mem0 itself skips an empty one
 
 
 class _Model:
