@@ -227,6 +227,9 @@ def test_search_takes_filters(
         ("metadata.day<3", [2]),
         ("day!=3", [2, 4]),
         ("place=a>b", [2]),
+        ("place = bay", [3, 4]),
+        (" place != bay ", [2]),
+        ('place="bay"', [3, 4]),
     ],
 )
 def test_search_compares_metadata(tiermem: Command, condition: str, days: list[int]) -> None:
@@ -235,6 +238,15 @@ def test_search_compares_metadata(tiermem: Command, condition: str, days: list[i
             bank.agent("alice").add(f"fish on day {day}", metadata={"day": day, "place": place})
     done = tiermem("search", "days", "-a", "alice", "fish", "--filter", condition, "--json")
     assert sorted(row["metadata"]["day"] for row in done.json["results"]) == days
+
+
+@pytest.mark.parametrize("text", ["day == 3", "day=>3", "day<>3", "day>", "day", "", "place=!bay"])
+def test_a_filter_that_compares_nothing_is_refused(
+    tiermem: Command, folder: Path, text: str
+) -> None:
+    done = tiermem("search", folder, "-a", "alice", "fish", "--filter", text)
+    assert done.code == 2
+    assert "do: write --filter place=bay" in done.err
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

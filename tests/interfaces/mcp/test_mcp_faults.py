@@ -10,16 +10,26 @@ import pytest
 from http_service import is_problem, served
 from mcp_versions import Client
 
-from agents import AsyncMemoryBank, MemoryBank
+from agents import AgentMemory, AsyncMemoryBank, MemoryBank
 from agents.engine import adding
-from agents.errors import CommitFailed, CommitUnknown, EmbedderError, InvalidInput
+from agents.errors import (
+    BankBroken,
+    CommitFailed,
+    CommitUnknown,
+    EmbedderError,
+    InvalidInput,
+    StoreError,
+    TierMemError,
+)
 from agents.interfaces.http.problems import private_paths
 from agents.interfaces.mcp.server import Access, make_server
+from agents.notes.agent_notes import AgentNotes
 
 FAULTS: list[tuple[type[Exception], str]] = [
     (CommitFailed, "the journal can't be written"),
     (CommitUnknown, "may be kept or not"),
     (EmbedderError, "the embedder failed"),
+    (BankBroken, "the bank in memory can't be trusted"),
     (InvalidInput, "it was refused"),
 ]
 
@@ -72,3 +82,35 @@ def test_mcp_tells_a_client_far_away_no_path(
     assert text.startswith(f"{error.__name__}: ")
     assert (str(tmp_path) in text) is not is_far
     assert (said in text) is is_far
+    assert is_far is not ("10.0.0.7" in text)
+
+
+@pytest.mark.parametrize("is_far", [True, False])
+@pytest.mark.parametrize("error", [EmbedderError, StoreError])
+def test_a_prompt_and_a_resource_tell_a_client_far_away_nothing_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[TierMemError], is_far: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error("postgres://10.0.0.7 refused; see /etc/pg.conf")
+
+    monkeypatch.setattr(AgentMemory, "get_relevant_memories", fail)
+    monkeypatch.setattr(AgentNotes, "read", fail)
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        access = Access(AsyncMemoryBank(bank).agent("alice"), "write")
+        private = private_paths(tmp_path / "bank", bank.settings) if is_far else None
+        found: list[str] = []
+
+        async def call() -> None:
+            async with Client(make_server(lambda _: access, private)) as client:
+                for asked in (
+                    lambda: client.get_prompt("recall", {"query": "tea"}),
+                    lambda: client.read_resource("memory://notes/MEMORY.md"),
+                ):
+                    with pytest.raises(Exception, match=r"\S") as refused:
+                        await asked()
+                    found.append(str(refused.value))
+
+        anyio.run(call)
+    for text in found:
+        assert ("10.0.0.7" in text) is not is_far
+        assert ("the service's log says why" in text) is is_far

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from random import Random
 from typing import Any
 
@@ -126,6 +127,19 @@ def test_the_observation_names_agent_and_tick(bank: MemoryBank) -> None:
 
 
 # What becomes a memory
+
+
+class Deeds(StrEnum):
+    STEP = "step"
+
+
+def test_the_name_of_an_action_may_be_a_text_enums(bank: MemoryBank) -> None:
+    world = Diary()
+    world.answers = lambda agent, action: Outcome("wet feet")
+    begun(bank, world, Mind(lambda _: [Action(Deeds.STEP)]), ["alice"]).tick()
+    ((_, name),) = world.made("apply")
+    assert type(name) is str
+    assert bank.agent("alice").all()[-1].metadata["action_type"] == name
 
 
 def test_observation_outcome_and_what_was_heard_become_memories(bank: MemoryBank) -> None:
@@ -354,7 +368,18 @@ _TUPLES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("given", [{1, 2}, float("nan"), object(), {"a": {3: 1}}, *_TUPLES])
+_CIRCLE: dict[str, Any] = {}
+_CIRCLE["it"] = [_CIRCLE]
+_DEEP: list[Any] = []
+for _ in range(5_000):
+    _DEEP = [_DEEP]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{1, 2}, float("nan"), object(), {"a": {3: 1}}, *_TUPLES, _CIRCLE, {"deep": _DEEP}],
+    ids=range(10),
+)
 def test_a_state_that_is_no_json_is_a_clear_error(bank: MemoryBank, given: Any) -> None:
     world = Diary()
     loop = begun(bank, world)

@@ -80,8 +80,6 @@ def test_an_enum_arrives_where_every_engine_takes_its_value() -> None:
     given = Observation(Word.TREE, tier=Tier.LOW, kind=Word.TREE, tags=(Word.TREE, "a"))
     (seen,) = wire.seen_of(wire.decode(wire.encode(wire.plain_seen([given]), "W")))
     assert repr(seen) == repr(Observation("tree", tier=4, kind="tree", tags=["tree", "a"]))
-    did = wire.encode(wire.plain_actions([[Action(Word.TREE)]]), "W")
-    assert wire.decode(did) == [[["tree", {}]]]
 
 
 def test_classes_of_texts_numbers_and_mappings_arrive_as_built_in_types() -> None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 __all__ = ["condition", "pair", "value_of"]
 
 _SIGNS = {">=": "$gte", "<=": "$lte", "!=": "$ne", ">": "$gt", "<": "$lt"}
-_COMPARED = re.compile(f"([^<>=!]+)({'|'.join(_SIGNS)})(.*)", re.DOTALL)
+_COMPARED = re.compile(r"([^<>=!]+)([<>=!]+)(.*)", re.DOTALL)
+_WRITE = """write --filter place=bay, 'day>=3' (or <=, >, <, !=), or JSON, or 'sign="<"'"""
 
 
 def condition(text: str) -> dict[str, Any]:
@@ -20,25 +21,26 @@ def condition(text: str) -> dict[str, Any]:
     if not text.lstrip().startswith("{"):
         compared = _COMPARED.fullmatch(text)
         if compared is None:
-            name, value = pair(text, "--filter place=bay")
-            return {f"metadata.{name.removeprefix('metadata.')}": value}
-        name, sign = compared[1].strip(), compared[2]
-        return {f"metadata.{name.removeprefix('metadata.')}": {_SIGNS[sign]: _scalar(compared[3])}}
+            raise InvalidInput(f"--filter {text!r:.80} compares nothing", hint=_WRITE)
+        name, sign, value = (each.strip() for each in compared.groups())
+        if sign != "=" and (sign not in _SIGNS or not value):
+            raise InvalidInput(f"--filter {text!r:.80} can't be read", hint=_WRITE)
+        meant = _scalar(value)
+        is_ = meant if sign == "=" else {_SIGNS[sign]: meant}
+        return {f"metadata.{name.removeprefix('metadata.')}": is_}
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"--filter {text!r:.80} is no JSON: {error}", hint="write --filter place=bay"
-        ) from None
+        raise InvalidInput(f"--filter {text!r:.80} is no JSON: {error}", hint=_WRITE) from None
     return dict(found)
 
 
-def pair(text: str, example: str = "--meta source=chat") -> "tuple[str, Scalar]":
+def pair(text: str) -> "tuple[str, Scalar]":
+    """What a --meta says."""
     key, sign, value = text.partition("=")
     if not sign:
-        option = example.split()[0]
         raise InvalidInput(
-            f"{option} takes KEY=VALUE; got {text!r:.80}", hint=f"write it as in {example}"
+            f"--meta takes KEY=VALUE; got {text!r:.80}", hint="write it as in --meta source=chat"
         )
     return key, _scalar(value)
 

@@ -50,7 +50,7 @@ _FAULTS = {
     CommitUnknown.__name__: "the disk failed, and the change may be kept or not: look, then repeat",
     EmbedderError.__name__: "nothing was changed: the embedder failed",
 }
-"""What a client learns of a fault of the machine, by the error's name."""
+"""What a client learns of a fault of the machine, by the error's name; else what it is."""
 _LOG = "the service's log says why"
 
 
@@ -87,11 +87,19 @@ class Problem(Exception):
 
 def told(failure: Failure, private: Iterable[str]) -> str:
     """What a client far away learns of a failure: nothing of the machine, which the log has."""
-    fault = _FAULTS.get(failure.type)
+    fault = _fault(failure.type)
     if fault is None and not any(text in failure.message for text in private):
         return failure.message
     logger.error("%s: %s", failure.type, failure.message)
     return f"{fault or 'it was refused'}; {_LOG}"
+
+
+def _fault(kind: str) -> str | None:
+    """What is wrong with the machine, by the error's name; None if the sender is at fault."""
+    error = getattr(errors, kind, None)
+    if not isinstance(error, type) or not issubclass(error, errors.TierMemError):
+        return None
+    return _FAULTS.get(kind, error.what) if status_of(kind) >= HTTPStatus(500) else None
 
 
 def status_of(kind: str) -> int:

@@ -124,9 +124,7 @@ class _Offer:
             may_advance=allows(access.permission, "advance"),
             may_tell=allows(access.permission, "tell"),
         )
-        failure = outcome.failure
-        if failure is not None and self._private is not None:
-            failure = Failure(failure.type, told(failure, self._private))
+        failure = None if outcome.failure is None else self._as_told(outcome.failure)
         return _result(Outcome(outcome.result, failure))
 
     # Resources
@@ -134,7 +132,7 @@ class _Offer:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        paths = await _told(self._who(context), lambda memory: memory.notes.paths())
+        paths = await self._told(self._who(context), lambda memory: memory.notes.paths())
         fixed = [
             build(
                 types.Resource,
@@ -168,7 +166,7 @@ class _Offer:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        text, kind = await _told(self._who(context), _read, str(params.uri))
+        text, kind = await self._told(self._who(context), _read, str(params.uri))
         contents = build(types.TextResourceContents, uri=params.uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -195,32 +193,39 @@ class _Offer:
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        text = await _told(self._who(context), _prompt, params.name, params.arguments or {})
+        text = await self._told(self._who(context), _prompt, params.name, params.arguments or {})
         content = types.TextContent(type="text", text=text)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
+    async def _told(
+        self,
+        access: Access,
+        function: Callable[Concatenate[AgentMemory, _P], _T],
+        *arguments: _P.args,
+        **options: _P.kwargs,
+    ) -> _T:
+        """The result of the function; its failure is an error for the client."""
 
-async def _told(
-    access: Access,
-    function: Callable[Concatenate[AgentMemory, _P], _T],
-    *arguments: _P.args,
-    **options: _P.kwargs,
-) -> _T:
-    """The result of the function; its failure is an error for the client."""
+        def looked(memory: AgentMemory) -> _T:
+            clock.follow(memory.parts)
+            # Reading with a read-only token does not count as use of a memory.
+            with nullcontext() if access.may_write else memory.parts.observing():
+                return function(memory, *arguments, **options)
 
-    def looked(memory: AgentMemory) -> _T:
-        clock.follow(memory.parts)
-        # Reading with a read-only token does not count as use of a memory.
-        with nullcontext() if access.may_write else memory.parts.observing():
-            return function(memory, *arguments, **options)
+        try:
+            return await access.memory.run(looked)
+        except TierMemError as refused:
+            failure = self._as_told(Failure(type(refused).__name__, str(refused)))
+            raise error(types.INVALID_PARAMS, failure.message) from None
+        except Exception:  # the client learns nothing of it, and the log everything
+            logger.exception("a request failed")
+            raise error(types.INTERNAL_ERROR, _INTERNAL) from None
 
-    try:
-        return await access.memory.run(looked)
-    except TierMemError as failure:
-        raise error(types.INVALID_PARAMS, str(failure)) from None
-    except Exception:  # the client learns nothing of it, and the log everything
-        logger.exception("a request failed")
-        raise error(types.INTERNAL_ERROR, _INTERNAL) from None
+    def _as_told(self, failure: Failure) -> Failure:
+        """The failure, as this client learns of it."""
+        if self._private is None:
+            return failure
+        return Failure(failure.type, told(failure, self._private))
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:

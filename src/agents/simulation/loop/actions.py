@@ -180,7 +180,7 @@ def as_action(value: object) -> Action:
         not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments)
     ):
         raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
-    return Action(name, arguments)
+    return Action(name if type(name) is str else str.__str__(name), arguments)  # of an enum, too
 
 
 def name_of(value: object) -> str | None:

@@ -83,7 +83,7 @@ def check_keys(state: object) -> None:
     try:
         orjson.dumps(state)  # refuses other keys too, in a tenth of the time
     except TypeError:  # a key may be the reason, or a value
-        _find_key(state)
+        _look_through(state)
 
 
 def check_state(state: object) -> None:
@@ -93,7 +93,14 @@ def check_state(state: object) -> None:
             return
     except TypeError:
         pass
-    _find_key(state, tuples=False)
+    _look_through(state, tuples=False)
+
+
+def _look_through(state: object, *, tuples: bool = True) -> None:
+    try:
+        _find_key(state, tuples=tuples)
+    except RecursionError:
+        raise ValueError("it is nested too deep, or holds itself") from None
 
 
 def _find_key(value: object, *path: object, tuples: bool = True) -> None:

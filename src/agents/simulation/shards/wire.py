@@ -170,7 +170,7 @@ def _plain_action(read: Action | Deed | Speech | Wish) -> list[Any]:
     if isinstance(read, Deed):
         return [read.outcome.text if read.outcome else ""]
     name, arguments = read if isinstance(read, Action) else read.action
-    action = [_bare(name), arguments if type(arguments) is dict else dict(arguments)]
+    action = [name, arguments if type(arguments) is dict else dict(arguments)]
     if isinstance(read, Speech):
         return [*action, *read[1:]]
     if isinstance(read, Wish):
