@@ -328,6 +328,8 @@ def test_metrics_are_functions_or_attributes_and_must_be_numbers() -> None:
     assert town.memories.record["metrics"] == {"agents": 4, "met": town.greetings}
     with pytest.raises(SimulationError, match="metric mood"):
         Town(metrics={"mood": lambda model: "good"}).step()
+    with pytest.raises(InvalidInput, match="'z' is the attribute 'nosuch', which the model does"):
+        Town(metrics={"z": "nosuch"}).step()
 
 
 def test_settings_are_those_of_a_bank(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Agents of a simulation write to boards of groups, search them, and leave."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from agents.config.load import load_settings
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Ask, Observation
 from agents.simulation.runs.branch import branch
+from agents.simulation.runs.compare import differences
 from agents.simulation.runs.decisions import decision
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
@@ -354,3 +355,17 @@ def test_why_tells_who_joined_and_who_was_refused(opened: Path) -> None:
     assert "done" in {each[3] for each in found}
     refused = next(each for each in found if each[3] == "refused" and each[0] == "agent_02")
     assert "agent_02 may not join" in str(refused)
+
+
+def test_differences_of_boards_are_told() -> None:
+    def told(texts: Sequence[str], members: Sequence[str]) -> MemoryBank:
+        bank = MemoryBank.ephemeral()
+        board = bank.group("guild", members)
+        for text in texts:
+            board.post("alice", text)
+        return bank
+
+    with told(["the mill burns"], ["alice"]) as one, told(["all is well"], ["alice", "bob"]) as two:
+        assert list(differences(one, one)) == []
+        found = [(each.agent, each.field) for each in differences(one, two)]
+        assert found == [(".guild", "content"), (".guild", "members")]

@@ -216,10 +216,7 @@ class Memories:
         """The metrics; the run asks for them at the end of a step."""
         self._welcome()
         model = self._model
-        return {
-            name: own(model) if callable(own) else getattr(model, own)
-            for name, own in self._metrics.items()
-        }
+        return {name: _measured(model, name, own) for name, own in self._metrics.items()}
 
     def _reporter(self, name: str) -> Callable[["Model"], object]:
         """A plain function: some versions of Mesa call anything else without the model."""
@@ -270,3 +267,17 @@ def _scenario(model: "Model") -> dict[str, object]:
 
 def _class_and_number(agent: "Agent") -> str:
     return f"{type(agent).__name__}_{agent.unique_id}"
+
+
+def _measured(model: "Model", name: str, own: Any) -> object:
+    if callable(own):
+        return own(model)
+    try:
+        return getattr(model, own)
+    except AttributeError as error:
+        if error.obj is not model or error.name != own:  # of a property of the model
+            raise
+    raise InvalidInput(
+        f"the metric {name!r:.60} is the attribute {own!r:.60}, which the model does not have",
+        hint="name an attribute, or give a function of the model",
+    )

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...engine import groups
+from ...engine.reading import active, hidden
 from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.retention import Retention
@@ -70,9 +72,9 @@ class RunDiff(NamedTuple):
 def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
     """The differences between two banks, agent by agent: memories, oldest first, then notes.
 
-    How often a memory was used is named where nothing else of it differs.
+    The boards of groups follow. How often a memory was used is named where nothing else differs.
     """
-    for agent in sorted({*first.agents(), *second.agents()}):
+    for agent in _owners(first, second):
         ours, theirs = _kept(first, agent), _kept(second, agent)
         for sequence in sorted({*ours, *theirs}):
             one, other = ours.get(sequence), theirs.get(sequence)
@@ -85,6 +87,16 @@ def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
             elif other:
                 yield Difference(agent, other.id, "memory", None, other.content)
         yield from _notes(first, second, agent)
+        if groups.group_of(agent):
+            both = [groups.members(bank.parts, agent) for bank in (first, second)]
+            if both[0] != both[1]:
+                yield Difference(agent, None, "members", *both)
+
+
+def _owners(first: MemoryBank, second: MemoryBank) -> list[str]:
+    """Who has memories in one of two banks: the agents, then the boards of groups."""
+    boards = map(groups.board_of, sorted({*first.groups(), *second.groups()}))
+    return [*sorted({*first.agents(), *second.agents()}), *boards]
 
 
 def _fields(
@@ -99,8 +111,12 @@ def _fields(
 
 def _kept(bank: MemoryBank, agent: str) -> dict[int, Memory]:
     """The memories of an agent by their number, also archived ones; those deleted are gone."""
-    own = bank.agent(agent)
-    return {each.sequence: each for each in (*own.all(), *own.hidden(Retention.ARCHIVED))}
+    archived = hidden(bank.parts, agent, Retention.ARCHIVED)
+    return {each.sequence: each for each in (*_active(bank, agent), *archived)}
+
+
+def _active(bank: MemoryBank, agent: str) -> list[Memory]:
+    return active(bank.parts, agent, None, None)
 
 
 def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
@@ -200,10 +216,9 @@ def _memories(
     only_second: list[Memory] = []
     tiers: list[tuple[Memory, str]] = []
     traits: list[tuple[Memory, str, object, object]] = []
-    for agent in sorted({*first.agents(), *second.agents()}):
+    for agent in _owners(first, second):
         # Memories with the same text and tick count as the same; their sequence may differ.
-        ours = _by_text(first.agent(agent).all())
-        theirs = _by_text(second.agent(agent).all())
+        ours, theirs = _by_text(_active(first, agent)), _by_text(_active(second, agent))
         only_first += [memory for key, memory in ours.items() if key not in theirs]
         only_second += [memory for key, memory in theirs.items() if key not in ours]
         tiers += [
