@@ -178,13 +178,31 @@ def test_an_empty_state_is_a_state() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [{}, {"memory_bank": "no JSON"}, {"memory_bank": "[]"}, {"memory_bank": 7}]
+    "state",
+    [
+        None,
+        {},
+        {"memory_bank": "no JSON"},
+        {"memory_bank": "[]"},
+        {"memory_bank": 7},
+        {"memory_bank": '{"text": {}, "embedding": {}}', "tiers": 5},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": [1.0]}}', "tiers": [5.5]},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": [1.0]}}', "tiers": "p"},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": null}}'},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": []}}'},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": 5}}'},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": ["a"]}}'},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": [[1.0]]}}'},
+        {"memory_bank": '{"text": {"0": "x"}, "embedding": {"0": [NaN]}}'},
+        {"memory_bank": '{"text": {"0": "x", "1": "y"}, "embedding": {"0": [1, 2], "1": [1]}}'},
+    ],
 )
-def test_what_is_no_state_changes_nothing(state: dict[str, Any]) -> None:
-    bank = bank_with(FISH)
-    with pytest.raises(InvalidInput, match="no state of a memory bank"):
-        bank.set_state(state)
-    assert bank.get_all_memories_as_text() == [FISH]
+def test_what_is_no_state_changes_nothing(state: Any) -> None:
+    for bank in (bank_with(FISH), AssociativeMemoryBank()):
+        before = bank.get_all_memories_as_text()
+        with pytest.raises(InvalidInput, match="no state of a memory bank"):
+            bank.set_state(state)
+        assert bank.get_all_memories_as_text() == before
 
 
 def test_two_restores_share_nothing() -> None:
@@ -300,6 +318,38 @@ def test_a_text_of_a_transaction_that_was_undone_is_stored_again(tmp_path: Path)
             raise KeyError
         bank.add(FISH)
         assert bank.get_all_memories_as_text() == [FISH]
+
+
+def test_a_text_is_stored_once_whatever_other_code_undoes_or_restores(tmp_path: Path) -> None:
+    with opened(tmp_path) as own:
+        alice = own.agent("alice")
+        bank = AssociativeMemoryBank(memories=alice)
+        with contextlib.suppress(KeyError), own.transaction():
+            bank.add(FISH)
+            raise KeyError
+        alice.add(BOATS)
+        bank.add(BOATS)
+        assert bank.get_all_memories_as_text() == [BOATS]
+        bank.add(FISH)
+        boats, fish = (each.id for each in alice.all())
+        alice.delete(boats)
+        bank.add(MARKET)
+        alice.delete(fish)
+        alice.restore(boats)
+        bank.add(BOATS)
+        assert bank.get_all_memories_as_text() == [BOATS, MARKET]
+
+
+def test_a_text_that_comes_back_cold_is_stored_once(tmp_path: Path) -> None:
+    with opened(tmp_path) as own:
+        alice = own.agent("alice")
+        bank = AssociativeMemoryBank(memories=alice)
+        cold = alice.add(FISH, temperature="cold")
+        alice.delete(cold.id)
+        bank.add(BOATS)
+        alice.restore(cold.id)
+        bank.add(FISH)
+        assert bank.get_all_memories_as_text() == [FISH, BOATS]
 
 
 @pytest.mark.parametrize("text", [None, 7, b"fish"])

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langgraph.store.base import PutOp
 from langgraph.store.base.embed import EmbeddingsLambda
+from langgraph.store.memory import InMemoryStore
 
 from agents import AsyncMemoryBank, EmbedderError, InvalidInput, MemoryBank
 from agents.langgraph import AsyncTierMemStore, LangChainEmbedder, TierMemStore
@@ -128,3 +130,83 @@ def test_an_async_function_embeds_in_a_forked_process() -> None:
         assert embedder.embed(["abc"]) == [[3.0, 1.0, 0.0]]
 
     in_a_fork(embeds)
+
+
+# Queries
+
+
+class Asymmetric(Embeddings):
+    """Turns a query towards its answers, as models do that are told what a text is for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[0.0, 1.0] if "?" in text else [1.0, 0.0] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.asked.append(text)
+        return [1.0, 0.0]
+
+
+PUTS = [
+    PutOp(ANN, "question", {"text": "where is the key?"}),
+    PutOp(ANN, "answer", {"text": "under the mat"}),
+]
+
+
+def test_a_model_embeds_queries_as_queries() -> None:
+    theirs = InMemoryStore(index={"embed": Asymmetric(), "dims": 2, "fields": ["text"]})
+    model = LangChainEmbedder(Asymmetric(), 2)
+    with MemoryBank.ephemeral(preset="vector", embedder=model) as bank:
+        ours = TierMemStore(bank, fields=["text"])
+        for query in ("where is the key?", "under the mat", "key?"):  # two of them are texts, too
+            found = []
+            for store in (theirs, ours):
+                store.batch(PUTS)
+                page = store.search(ANN, query=query)
+                found.append([(item.key, round(item.score or 0.0, 6)) for item in page])
+            assert found[0] == found[1] == [("answer", 1.0), ("question", 0.0)]
+
+
+def test_the_vector_of_a_query_is_kept_in_the_bank(tmp_path: Path) -> None:
+    model = Asymmetric()
+    for _ in range(2):
+        own = LangChainEmbedder(model, 2)
+        with MemoryBank.open(tmp_path, storage=MANUAL, preset="vector", embedder=own) as bank:
+            store = TierMemStore(bank, fields=["text"])
+            store.batch(PUTS)
+            for _ in range(2):
+                assert store.search(ANN, query="key?")[0].key == "answer"
+            many = [(ANN[0] + "." + ANN[1], query) for query in ("key?", "mat?", "door?")]
+            assert [hits[0].memory.key for hits in bank.search_many(many)] == ["answer"] * 3
+    assert sorted(model.asked) == ["door?", "key?", "mat?"]
+
+
+def test_a_forgotten_text_leaves_no_vector_of_a_query(tmp_path: Path) -> None:
+    model = Asymmetric()
+    own = LangChainEmbedder(model, 2)
+    with MemoryBank.open(tmp_path, storage=MANUAL, preset="vector", embedder=own) as bank:
+        ann = bank.agent("ann")
+        for is_committed in (False, True):
+            memory = ann.add("a secret")
+            ann.search("a secret")
+            if is_committed:
+                bank.commit()
+            ann.forget(memory.id)
+            bank.commit()
+            assert bank.parts.ledger.journal.embeddings() == {}
+        ann.search("a secret")
+        assert model.asked == ["a secret"] * 3
+
+
+def test_a_query_that_can_not_be_embedded_is_found_by_words() -> None:
+    class Failing(Asymmetric):
+        def embed_query(self, text: str) -> list[float]:
+            raise ConnectionError("no server")
+
+    with MemoryBank.ephemeral(embedder=LangChainEmbedder(Failing(), 2)) as bank:
+        store = TierMemStore(bank, fields=["text"])
+        store.batch(PUTS)
+        assert store.search(ANN, query="mat")[0].key == "answer"
+        assert "no server" in bank.agent("users.ann").search("mat").note

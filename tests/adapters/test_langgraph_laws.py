@@ -38,7 +38,11 @@ FILTERS = st.fixed_dictionaries(
     {},
     optional={
         "p": JSON.filter(lambda value: not _has_numbers(value)),
-        "q": st.builds(lambda own: {"$ne": own}, st.sampled_from(["x", None])),
+        "q": st.builds(
+            lambda operator, own: {operator: own},
+            st.sampled_from(["$eq", "$ne"]),
+            JSON.filter(lambda value: not _has_numbers(value)),
+        ),
         "n": st.builds(
             lambda operator, number: {operator: number},
             st.sampled_from(["$gt", "$gte", "$lt", "$lte", "$eq", "$ne"]),

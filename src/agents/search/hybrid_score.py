@@ -396,7 +396,7 @@ class QueryReader:
 
     def _embedded(self, texts: Sequence[str], weighted: Sequence[_Weighted | None]) -> Quantised:
         if not self._weighs:
-            return self._embedder.encode(texts)
+            return self._embedder.encode_queries(texts)
         dims = self._embedder.dims
         plain = [index for index, each in enumerate(weighted) if each is None]
         words = self._words.of([each.query.words for each in weighted if each is not None])
@@ -407,5 +407,5 @@ class QueryReader:
                 rows[index] = weights @ next(words)
         vectors = quantise(rows, dims, len(texts))
         if plain:
-            vectors[plain] = self._embedder.encode([texts[index] for index in plain])
+            vectors[plain] = self._embedder.encode_queries([texts[index] for index in plain])
         return vectors

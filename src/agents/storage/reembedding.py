@@ -5,7 +5,6 @@ killed goes on where it was. Then one transaction gives all memories their new v
 the bank is as it was.
 """
 
-import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import CommitFailed
 from .embedding.cache import CachedEmbedder
 from .embedding.embedders import Embedder
+from .embedding.keys import key_of
 from .journal.journal import Journal
 from .journal.revectoring import added_texts, revector, shelved
 from .journal.schema import SnapshotRow
@@ -121,10 +121,12 @@ class NewVectors:
         """Embed the texts that have no new vector yet, and say after each batch how many have."""
         waiting, done = iter(texts), 0
         while batch := list(islice(waiting, _BATCH)):
-            known = self._saved([_key(text) for text in batch])
-            missing = [text for text in batch if _key(text) not in known]
+            known = self._saved([key_of(text) for text in batch])
+            missing = [text for text in batch if key_of(text) not in known]
             vectors = self._embedder.encode(missing)
-            rows = [(_key(text), own.tobytes()) for text, own in zip(missing, vectors, strict=True)]
+            rows = [
+                (key_of(text), own.tobytes()) for text, own in zip(missing, vectors, strict=True)
+            ]
             with self._db:
                 self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
             done += len(batch)
@@ -132,14 +134,14 @@ class NewVectors:
 
     def of(self, texts: Sequence[str | None]) -> bytes:
         """The vectors of texts, one behind the other; zeros for a text that was purged."""
-        keys = [None if text is None else _key(text) for text in texts]
+        keys = [None if text is None else key_of(text) for text in texts]
         known = self._saved([key for key in keys if key is not None])
         nothing = bytes(self.dims)
         return b"".join([nothing if key is None else known[key] for key in keys])
 
     def by_hash(self, texts: Iterable[str]) -> Mapping[bytes, bytes]:
         """The new vectors of texts, by the hash of the text."""
-        return self._saved([_key(text) for text in texts])
+        return self._saved([key_of(text) for text in texts])
 
     def _saved(self, keys: Sequence[bytes]) -> Mapping[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -181,7 +183,3 @@ def switch(
         return snapshots.with_vectors(row, vectors, new.dims, shelf_sum)
 
     revector(journal, path, new.of, repack, kept, **values)
-
-
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

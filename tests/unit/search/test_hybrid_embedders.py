@@ -71,6 +71,30 @@ def test_an_additive_embedder_gives_whole_numbers_or_is_told(make: Make) -> None
     assert contents(hits) == ["fish is cheap"]
 
 
+def test_an_embedder_may_embed_queries_otherwise_than_texts(make: Make) -> None:
+    class Asking(Ones):
+        additive = True
+        """It does not count: the vector of a query is no sum of its words."""
+
+        def embed(self, texts: Sequence[str], /) -> Any:
+            return np.array([[1, -1] * 4 if "?" in text else [1] * 8 for text in texts])
+
+        def embed_queries(self, texts: Sequence[str], /) -> Any:
+            assert not any("\0" in text for text in texts)
+            return np.ones((len(texts), 8))
+
+    alice = make(embedder=Asking(), preset="vector")
+    alice.add_many(["where is the key?", "under the mat"])
+    for query in ("where is the key?", "under the mat", "key?"):
+        hits = alice.search(query)
+        assert [(hit.memory.content, hit.score) for hit in hits] == [
+            ("under the mat", 1.0),
+            ("where is the key?", 0.0),
+        ]
+    alice.add("is it there?")
+    assert contents(alice.search("is it there?"))[0] == "under the mat"
+
+
 def test_in_reciprocal_ranks_a_memory_without_a_vector_goes_by_its_words(make: Make) -> None:
     alice = make(embedder=Ones(), retrieval={"fusion": "rrf"})
     alice.add_many(["zero ERR-42", "another thing", "a third"])

@@ -14,6 +14,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import EmbedderError, InvalidInput
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
+from ...storage.resident.agent_columns import AgentColumns
 from ...storage.vectors import Quantised, unit
 from ..removing import remove
 
@@ -30,6 +31,10 @@ _WHOLE = "concordia_text"
 """The name, in a memory's value, of a text that can't be the memory's content."""
 _MOST_BYTES = 1 << 20
 _MOST_TOKENS = 1 << 40
+_Glance = tuple[AgentColumns, int, int]
+"""An agent's columns, which are another object after changes were undone, the number of its next
+memory, and the sum of the hashes over its memories that are cold, archived or deleted.
+"""
 
 
 @final
@@ -117,7 +122,7 @@ class AssociativeMemoryBank:
         self._agent = memories
         self._known: set[str] = set()
         """The texts of the memories, when :func:`_glance` gave ``_seen``."""
-        self._seen = (0, 1)
+        self._seen: _Glance | None = None
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
@@ -287,9 +292,10 @@ class AssociativeMemoryBank:
         return content, tier, None, {"value": {_WHOLE: text}}
 
 
-def _glance(agent: AgentMemory) -> tuple[int, int]:
-    """Two numbers, of which one changes with each memory that comes."""
-    return agent.count(), agent.parts.ledger.resident.block(agent.agent_id).next_sequence
+def _glance(agent: AgentMemory) -> _Glance:
+    """What is never the same again when a memory came, or came back."""
+    block = agent.parts.ledger.resident.block(agent.agent_id)
+    return block, block.next_sequence, block.shelf_sum
 
 
 def _one_line(text: object) -> str:
@@ -337,13 +343,15 @@ def _rows_of(state: Mapping[str, Any], tier_of: Callable[[str], Tier]) -> list[_
     """The memories of a state, or :class:`InvalidInput`."""
     try:
         frame = json.loads(state["memory_bank"])
-        texts, vectors = frame["text"], frame["embedding"]
-        places = sorted(texts, key=int)
-        rows = [(str(texts[place]), vectors[place]) for place in places]
-    except (KeyError, TypeError, ValueError) as error:
+        places = sorted(frame["text"], key=int)
+        texts = [str(frame["text"][place]) for place in places]
+        vectors = np.array([frame["embedding"][place] for place in places], np.float64)
+        if texts and (vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all()):
+            raise ValueError("a vector is a list of numbers, as long as the others")
+        own = state.get("tiers")  # the original has no tiers
+        tiers = list(map(tier_of, texts) if own is None else map(parse_tier, own))
+        if len(tiers) != len(texts):
+            raise ValueError(f"{len(texts)} texts and {len(tiers)} tiers")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"that is no state of a memory bank: {error!r:.80}") from error
-    own = state.get("tiers")  # the original has no tiers
-    tiers = [tier_of(text) for text, _ in rows] if own is None else list(map(parse_tier, own))
-    if len(tiers) != len(rows):
-        raise InvalidInput(f"that state has {len(rows)} texts and {len(tiers)} tiers")
-    return [_Row(text, vector, tier) for (text, vector), tier in zip(rows, tiers, strict=True)]
+    return list(map(_Row, texts, vectors.tolist(), tiers))

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from typing import Any
 from weakref import WeakMethod
 
-from langgraph.store.base import Op, Result, TTLConfig
-from langgraph.store.base.batch import AsyncBatchedBaseStore, _dedupe_ops
+from langgraph.store.base import Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from ...bank.async_bank import AsyncMemoryBank
+from ...bank.async_turns import INSIDE
 from ...bank.memory_bank import MemoryBank
-from ...errors import BankError, InvalidInput
+from ...errors import BankError, EmbedderError, InvalidInput, StoreError
 from ...memory.records import shown
 from ...storage.lock import OneWriter
 from .store import TierMemStore, check_options
@@ -24,9 +26,10 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
 
     What the tasks of the loop ask for at the same time is one batch: one search, one commit. If
     that batch is refused, each operation is done on its own, in their order: a wrong one fails for
-    its caller alone. The options are those of :class:`TierMemStore`. Inside a transaction of the
-    bank, call ``abatch``: ``aput`` and its like wait for a task that is outside, and so for the end
-    of the transaction.
+    its caller alone. When the embedder fails twice on end, it is down, and not asked for the rest.
+    The options are those of :class:`TierMemStore`. Inside a transaction of the bank, call
+    ``abatch``: ``aput`` and its like wait for a task that is outside, and so for the end of the
+    transaction.
     """
 
     supports_ttl = True
@@ -67,7 +70,10 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
     def _ensure_task(self) -> None:
         """Start the task that does what waits, in the place of LangGraph's own."""
         if self._task is None or self._task.done():
-            self._task = self._loop.create_task(_serve(self._aqueue, WeakMethod(self._answer)))
+            outside = copy_context()  # the task serves others, too, and longer than a transaction
+            outside.run(INSIDE.set, None)
+            serving = _serve(self._aqueue, WeakMethod(self._answer))
+            self._task = self._loop.create_task(serving, context=outside)
 
     async def _answer(self, waiting: Sequence["_Waiting"]) -> None:
         """Do what waits, and give each caller its result or its error."""
@@ -85,22 +91,45 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
             else:
                 asked.set_result(result)
 
-    def _together(self, bank: MemoryBank, ops: Sequence[Op]) -> "list[Result | Exception]":
+    def _together(self, bank: MemoryBank, ops: Sequence[Op]) -> "Sequence[Result | Exception]":
         """The result of each operation: of one batch or, if that is refused, of one batch each."""
         try:
-            places, different = _dedupe_ops(list(ops))
-            results = self._batch(bank, different)
-            return [results[at] for at in places or range(len(results))]
+            return self._batch(bank, ops)
         except BankError:  # it is the same for each operation
             raise
         except Exception as error:  # noqa: BLE001  # nothing of the batch was stored
-            return [error] if len(ops) == 1 else [self._alone(bank, op) for op in ops]
+            return [error] if len(ops) == 1 else self._one_by_one(bank, ops)
+
+    def _one_by_one(self, bank: MemoryBank, ops: Iterable[Op]) -> "list[Result | Exception]":
+        """The result of each operation alone; what is down is not asked for each of them."""
+        results: list[Result | Exception] = []
+        failed: list[Exception] = []  # the newest errors of the embedder, on end
+        for op in ops:
+            is_down = len(failed) == _DOWN and _embeds(op)
+            result = failed[-1] if is_down else self._alone(bank, op)
+            results.append(result)
+            if isinstance(result, EmbedderError | StoreError):
+                failed = [*failed, result][-_DOWN:]
+            elif _embeds(op):
+                failed = []
+        return results
 
     def _alone(self, bank: MemoryBank, op: Op) -> Result | Exception:
         try:
             return self._batch(bank, [op])[0]
         except Exception as error:  # noqa: BLE001  # its caller raises it
             return error
+
+
+_DOWN = 2
+"""After this many failures on end the embedder is down; one may be due to a text."""
+
+
+def _embeds(op: Op) -> bool:
+    """Whether an operation needs the embedder, or asks the store of the bank."""
+    return bool(
+        op.value is not None if isinstance(op, PutOp) else isinstance(op, SearchOp) and op.query
+    )
 
 
 _Waiting = tuple[asyncio.Future[Any], Op]

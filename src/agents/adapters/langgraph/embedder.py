@@ -4,7 +4,8 @@ import asyncio
 import functools
 import os
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 from weakref import finalize
 
@@ -43,6 +44,17 @@ class LangChainEmbedder:
         if self._loop is None or self._loop.process != os.getpid():  # a fork takes no threads along
             self._loop = _OwnLoop()
         return self._loop.run(self.embeddings.aembed_documents(list(texts)))
+
+    @property
+    def embed_queries(self) -> Callable[[Sequence[str]], Vectors] | None:
+        """What embeds queries: the model's own way; None for a function, which knows one way."""
+        return None if isinstance(self.embeddings, EmbeddingsLambda) else self._queries
+
+    def _queries(self, texts: Sequence[str]) -> Vectors:
+        if len(texts) == 1:
+            return [self.embeddings.embed_query(texts[0])]
+        with ThreadPoolExecutor() as threads:  # as LangGraph's own store does
+            return list(threads.map(self.embeddings.embed_query, texts))
 
 
 @final

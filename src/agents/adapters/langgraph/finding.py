@@ -15,6 +15,9 @@ from .matching import matches, meets
 
 __all__ = ["Found", "count_uses", "namespaces", "search"]
 
+_MOST = 1 << 40
+"""More items than any bank has: a larger limit says no more."""
+
 
 class Found(NamedTuple):
     """An item that a search found."""
@@ -81,7 +84,10 @@ def _scopes(items: Items, ops: Sequence[SearchOp]) -> list[_Scope]:
         for size in sizes:
             if size <= len(namespace) and namespace[:size] in agents:
                 agents[namespace[:size]].append(agent)
-    return [_Scope(op, agents[tuple(op.namespace_prefix)], op.offset + op.limit) for op in ops]
+    return [
+        _Scope(op, agents[tuple(op.namespace_prefix)], min(op.offset + op.limit, _MOST))
+        for op in ops
+    ]
 
 
 def _has_query(op: SearchOp) -> bool:

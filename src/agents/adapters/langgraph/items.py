@@ -6,6 +6,7 @@ several texts, each text after the first is a memory of its own: a part of the i
 """
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, final
 
@@ -33,6 +34,8 @@ INDEXED = "item_indexed"
 
 _OWN = "lg:"
 """Keys that begin so are of this adapter: of items with odd keys, and of parts."""
+_PART = re.compile(r"lg:[1-9][0-9]*:(.+)", re.DOTALL)
+"""The key of a part has its number, and the key of the memory that stands for the item."""
 _LONGEST_KEY = 200
 _MINUTES = 1440
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,8 +84,7 @@ class Items:
 
     def is_part(self, memory: Memory) -> bool:
         """Whether a memory is a part of an item, and not the item itself."""
-        key = memory.key or ""
-        return key.startswith(_OWN) and key[len(_OWN)].isdigit()
+        return _PART.fullmatch(memory.key or "") is not None
 
     def whole(self, memory: Memory) -> Memory | None:
         """The memory that stands for the item that a memory is a part of, or is itself.
@@ -91,9 +93,8 @@ class Items:
         """
         if memory.kind == "note":
             return None
-        if not self.is_part(memory):
-            return memory
-        return self.live(memory.agent_id, (memory.key or "").split(":", 2)[2])
+        part = _PART.fullmatch(memory.key or "")
+        return memory if part is None else self.live(memory.agent_id, part[1])
 
     def live(self, agent_id: str, memory_key: str) -> Memory | None:
         """The active memory under a key, or with the id that the key is."""
@@ -121,17 +122,23 @@ class Items:
         return SearchItem(**self._fields(memory, times), score=score)
 
     def _fields(self, memory: Memory, times: "Times") -> dict[str, Any]:
-        own = self.memory_key(memory)
-        if own.startswith(f"{_OWN}k:"):
-            own = self.names.text(own.removeprefix(f"{_OWN}k:"))
         since = memory.metadata.get(SINCE, memory.created_tick)
         return {
             "namespace": self.namespace(memory.agent_id),
-            "key": own,
+            "key": self._key(memory),
             "value": self.value(memory),
             "created_at": times.of(_whole(since)),
             "updated_at": times.of(memory.created_tick),
         }
+
+    def _key(self, memory: Memory) -> str:
+        """The key of an item; other code may have used a key that looks like one of ours."""
+        own = self.memory_key(memory)
+        if own.startswith(f"{_OWN}k:"):
+            text = self.names.known(own.removeprefix(f"{_OWN}k:"))
+            if text is not None and self.key_of(text) == own:
+                return text
+        return own
 
     def value(self, memory: Memory) -> dict[str, Any]:
         """The value of an item; of a memory that something else stored, its text."""

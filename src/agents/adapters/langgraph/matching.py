@@ -27,14 +27,15 @@ def check_filter(wanted: object) -> None:
     if not isinstance(wanted, Mapping):
         raise InvalidInput(f"a filter is a mapping such as {{'kind': 'note'}}, not {shown(wanted)}")
     for each in wanted.values():
-        if isinstance(each, Mapping):
-            unknown = [key for key in each if str(key).startswith("$") and key not in _OPERATORS]
-            if unknown:
-                raise InvalidInput(
-                    f"a filter has no operator {shown(unknown[0])}",
-                    hint=f"use {', '.join(_OPERATORS)}",
-                )
+        if not isinstance(each, Mapping):
+            continue
+        if not _has_operators(each):
             check_filter(each)
+        elif unknown := [key for key in each if key not in _OPERATORS]:
+            raise InvalidInput(
+                f"a filter has no operator {shown(unknown[0])}",
+                hint=f"use {', '.join(_OPERATORS)}",
+            )
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
@@ -45,8 +46,10 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     return all(_holds(_at(value, path), each) for path, each in (wanted or {}).items())
 
 
-def _at(value: Mapping[str, Any], path: str) -> Any:
+def _at(value: Mapping[str, Any], path: object) -> Any:
     """What the value has there; None if it has nothing."""
+    if not isinstance(path, str):  # all keys of a value are texts
+        return None
     if path in value:
         return value[path]
     first, dot, rest = path.partition(".")
@@ -54,15 +57,20 @@ def _at(value: Mapping[str, Any], path: str) -> Any:
     return _at(inside, rest) if dot and isinstance(inside, dict) else None
 
 
+def _has_operators(wanted: Mapping[Any, Any]) -> bool:
+    return any(str(key).startswith("$") for key in wanted)
+
+
 def _holds(own: Any, wanted: Any) -> bool:
+    """Whether a value is what is wanted, or has it: objects may have more keys."""
     if isinstance(wanted, Mapping):
-        if any(str(key).startswith("$") for key in wanted):
+        if _has_operators(wanted):
             return all(_compares(own, operator, other) for operator, other in wanted.items())
         return isinstance(own, dict) and all(_holds(own.get(k), v) for k, v in wanted.items())
     if isinstance(wanted, list | tuple):
         same_size = isinstance(own, list) and len(own) == len(wanted)
         return same_size and all(map(_holds, own, wanted))
-    return _kind(own) == _kind(wanted) and bool(own == wanted)
+    return _is_same(own, wanted)
 
 
 def _compares(own: Any, operator: str, other: Any) -> bool:
@@ -71,7 +79,17 @@ def _compares(own: Any, operator: str, other: Any) -> bool:
         kind = _kind(own)
         is_ordered = kind in ("number", "str") and kind == _kind(other)
         return is_ordered and _ORDERS[operator](own, other)
-    return _holds(own, other) is (operator == "$eq")
+    return _is_same(own, other) is (operator == "$eq")
+
+
+def _is_same(own: Any, other: Any) -> bool:
+    if isinstance(other, Mapping):
+        same_keys = isinstance(own, dict) and own.keys() == other.keys()
+        return same_keys and all(_is_same(own[key], other[key]) for key in own)
+    if isinstance(other, list | tuple):
+        same_size = isinstance(own, list) and len(own) == len(other)
+        return same_size and all(map(_is_same, own, other))
+    return _kind(own) == _kind(other) and bool(own == other)
 
 
 def _kind(value: object) -> str:

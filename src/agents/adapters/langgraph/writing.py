@@ -18,7 +18,16 @@ __all__ = ["TierOf", "Writing", "are_fields"]
 
 TierOf = Callable[[Namespace, str, Mapping[str, Any]], TierLike | None]
 """The tier of an item, from its namespace, key and value; None to keep the tier that it has."""
-_Row = tuple[str, str, TierLike | None, dict[str, Scalar], dict[str, object]]
+_Row = tuple[str, str, Tier | None, dict[str, Scalar], dict[str, object]]
+
+
+class _New(NamedTuple):
+    """What a put makes of an item."""
+
+    value: dict[str, Any]
+    texts: list[str]
+    tier: Tier | None
+    ttl: int | None
 
 
 class _Place(NamedTuple):
@@ -40,15 +49,18 @@ class Writing:
         self._tier = tier
 
     def put(self, ops: Iterable[PutOp], times: Times) -> None:
-        """Put and delete items; of several operations on one item, the last one counts."""
-        last = {(tuple(op.namespace), op.key): op for op in ops}
+        """Put and delete items; of several operations on one item, the last one counts.
+
+        All operations are checked, also those that do not count.
+        """
+        last = {(tuple(op.namespace), op.key): (op, self._new(op, times)) for op in ops}
         rows: list[_Row] = []
-        for op in last.values():
+        for op, new in last.values():
             place = self._place(op)
-            if op.value is None:
+            if new is None:
                 self._delete(place)
                 continue
-            rows += self._rows(op, dict(op.value), place, times)
+            rows += self._rows(op.key, new, place)
             self._items.names.keep(".".join(op.namespace), op.key)
         self._items.bank.add_many(rows)
 
@@ -87,11 +99,19 @@ class Writing:
             if memory.retention is not Retention.DELETED and not memory.is_expired(state.tick):
                 remove(agent, memory)
 
-    def _rows(self, op: PutOp, value: dict[str, Any], place: _Place, times: Times) -> list[_Row]:
-        """The new memories of an item; parts that it has no longer are deleted."""
+    def _new(self, op: PutOp, times: Times) -> _New | None:
+        """What a put makes of an item, or an error that names what is wrong; None to delete."""
+        if op.value is None:
+            return None
+        value = dict(op.value)
         value_text(value)  # an error names what is no JSON
         tier = self._tier(tuple(op.namespace), op.key, value) if self._tier else None
-        texts = self._texts(op, value)
+        ttl = None if op.ttl is None else times.ticks(op.ttl)
+        return _New(value, self._texts(op, value), None if tier is None else parse_tier(tier), ttl)
+
+    def _rows(self, item_key: str, new: _New, place: _Place) -> list[_Row]:
+        """The new memories of an item; parts that it has no longer are deleted."""
+        value, texts, tier, ttl = new
         options: dict[str, object] = {}
         metadata: dict[str, Scalar] = {}
         former, tick = place.former, self._items.bank.tick
@@ -104,12 +124,12 @@ class Writing:
             metadata[INDEXED] = False
         if len(texts) > 1:
             metadata[PARTS] = len(texts) - 1
-        if op.ttl is not None and not _is_pinned(tier, former):
-            metadata[TTL] = options["ttl"] = times.ticks(op.ttl)
-        first = texts[0] if texts else self._fitted(op.key) if op.key.strip() else "item"
+        if ttl is not None and not _is_pinned(tier, former):
+            metadata[TTL] = options["ttl"] = ttl
+        first = texts[0] if texts else self._fitted(item_key) if item_key.strip() else "item"
         own = {**options, "key": place.memory_key, "value": value}
         rows: list[_Row] = [(place.agent_id, first, tier, metadata, own)]
-        if tier is not None and parse_tier(tier) is Tier.PINNED:
+        if tier is Tier.PINNED:
             tier = Tier.IMPORTANT  # the item itself has the place among the pinned
         for number, text in enumerate(texts[1:], 1):
             key = self._items.part_key(place.memory_key, number)
@@ -137,7 +157,7 @@ def are_fields(fields: object) -> bool:
     return isinstance(fields, list | tuple) and all(isinstance(each, str) for each in fields)
 
 
-def _is_pinned(tier: TierLike | None, former: Memory | None) -> bool:
+def _is_pinned(tier: Tier | None, former: Memory | None) -> bool:
     if tier is not None:
-        return parse_tier(tier) is Tier.PINNED
+        return tier is Tier.PINNED
     return former is not None and former.tier is Tier.PINNED

@@ -1,6 +1,5 @@
 """The memory of one agent as it was after a tick: banks made of slices, a few at a time."""
 
-import hashlib
 import threading
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from ...memory.context import approximate_tokens
 from ...memory.events import parsed
 from ...memory.records import Explanation, Memory
 from ...storage.embedding.embedders import Embedder
+from ...storage.embedding.keys import keys_of
 from ...storage.guard import Guard
 from ...storage.identity import prepare
 from ...storage.journal.journal import Journal
@@ -168,7 +168,7 @@ class PastBanks:
             return
         journal = Journal(None, seen=self._folder / "journal.db")
         try:
-            kept = journal.embeddings([hashlib.sha256(query.encode()).digest()])
+            kept = journal.embeddings(keys_of(query))
         finally:
             journal.leave()
         if kept:

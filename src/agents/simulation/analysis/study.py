@@ -1,6 +1,5 @@
 """A study of a run or a bank: every table about its population, each made when it is asked for."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from ...errors import InvalidInput, MemoryNotFound, RunError
 from ...memory.tiers import TIER_NAMES, Tier
 from ...storage.embedding.embedders import OfflineEmbedder
+from ...storage.embedding.keys import keys_of
 from ...storage.journal.journal import Journal
 from ...storage.once import once
 from ...storage.vectors import quantise
@@ -207,10 +207,10 @@ def _embed_of(journal: Journal) -> forgetting.Embed:
         if kept["name"] == offline.name:
             vectors = quantise(offline.embed(list(texts)), offline.dims, len(texts))
             return vectors, np.ones(len(texts), np.bool_)
-        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
-        known = journal.embeddings(keys)
-        data = b"".join(known.get(key, bytes(kept["dims"])) for key in keys)
+        known = journal.embeddings([key for text in texts for key in keys_of(text)])
+        found = [next(filter(None, map(known.get, keys_of(text))), None) for text in texts]
+        data = b"".join(vector or bytes(kept["dims"]) for vector in found)
         vectors = np.frombuffer(data, np.int8).reshape(len(texts), -1)
-        return vectors, np.array([key in known for key in keys])
+        return vectors, np.array([vector is not None for vector in found])
 
     return embed

@@ -1,6 +1,5 @@
 """Vectors of texts that were met before."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 
@@ -9,6 +8,7 @@ import numpy as np
 from ...errors import EmbedderError, Untrusted
 from ..vectors import Quantised, quantise, unit
 from .embedders import Embedder, OfflineEmbedder, WordVectors
+from .keys import QUERY, key_of, keys_of
 
 __all__ = ["CachedEmbedder"]
 
@@ -36,7 +36,9 @@ class CachedEmbedder:
         self.unsaved: dict[bytes, bytes] = {}
         self._stored = stored
         self._persistent = not getattr(embedder, "reproducible", False)
-        self.is_additive = bool(getattr(embedder, "additive", False)) and not self._persistent
+        self._embed_queries = getattr(embedder, "embed_queries", None)
+        is_additive = getattr(embedder, "additive", False) and self._embed_queries is None
+        self.is_additive = bool(is_additive) and not self._persistent
         self._newest = _Newest(size, self.dims)
         self.words = WordVectors(embedder)
 
@@ -61,6 +63,12 @@ class CachedEmbedder:
         newest.keep(list(distinct), fresh)
         return result
 
+    def encode_queries(self, texts: Sequence[str]) -> Quantised:
+        """One row per query, of an embedder that tells queries from texts as of any other."""
+        if self._embed_queries is None:
+            return self.encode(texts)
+        return self.encode([QUERY + text for text in texts])
+
     def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
         """Embed these texts ahead of time; they are known once the returned function was called.
 
@@ -73,10 +81,12 @@ class CachedEmbedder:
         return lambda: self._newest.keep(missing, embedding.result())
 
     def forget(self, text: str) -> None:
-        """Don't keep the vector of a text."""
+        """Don't keep the vector of a text, nor of a query that is the same."""
         self._newest.forget(text)
+        self._newest.forget(QUERY + text)
         self.words.forget(text.split(" "))
-        self.unsaved.pop(hashlib.sha256(text.encode()).digest(), None)
+        for key in keys_of(text):
+            self.unsaved.pop(key, None)
 
     def units(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector of length 1 per text, as mem0 wants them."""
@@ -88,7 +98,7 @@ class CachedEmbedder:
             return self._sum(self.embedder, texts)
         if not self._persistent:
             return self._call(texts)
-        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        keys = list(map(key_of, texts))
         known = {**self._stored(keys), **self.unsaved}
         missing = [place for place, key in enumerate(keys) if key not in known]
         for place, vector in zip(missing, self._call([texts[i] for i in missing]), strict=True):
@@ -115,7 +125,10 @@ class CachedEmbedder:
         if not texts:
             return np.empty((0, self.dims), np.int8)
         try:
-            rows = self.embedder.embed(texts)
+            if self._embed_queries is not None and texts[0].startswith(QUERY):
+                rows = self._embed_queries([text.removeprefix(QUERY) for text in texts])
+            else:
+                rows = self.embedder.embed(texts)
         except (EmbedderError, Untrusted):
             raise
         except Exception as error:  # a caller's own embedder may raise anything

@@ -33,6 +33,9 @@ class Embedder(Protocol):
 
     A reproducible embedder may say ``additive = True`` if the vector of a text is the sum of its
     words' vectors, in whole numbers. Then words of a query that say little count less.
+
+    An embedder may have a method ``embed_queries``, like ``embed``, for a model that embeds a query
+    otherwise than the texts that answer it. Then searches ask it for the vectors of their queries.
     """
 
     @property

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..embedding.keys import keys_of
 from ..shelf.rows import ShelfTable
 from .schema import Commit, SnapshotRow
 
@@ -74,7 +75,7 @@ def redact(
         shelf.purge(agent, sequences)
     database.executemany(
         "DELETE FROM embeddings WHERE hash = ?",
-        [(hashlib.sha256(purge.content.encode()).digest(),) for purge in redaction.purges],
+        [(key,) for purge in redaction.purges for key in keys_of(purge.content)],
     )
 
 
