@@ -5,12 +5,14 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents import BankClosed, EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
-from agents.config.settings import LlmSettings
+from agents.config.settings import EmbedderSettings, LlmSettings
+from agents.storage.embedding.cache import CachedEmbedder
 from agents.storage.mem0 import models
 from openai_server import OpenAIServer
 
@@ -356,3 +358,33 @@ def test_an_embedder_that_fails_is_a_clear_error_and_stores_nothing(tmp_path: Pa
             with pytest.raises(EmbedderError):
                 bank.agent("alice").add("hello")
             assert bank.agents() == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "asked"),
+    [
+        ("vertexai", [("tea", "add"), ("tea", "search")]),
+        ("openai", [("tea", "add")]),
+    ],
+)
+def test_mem0_embeds_a_query_as_one_where_it_tells_them_apart(
+    monkeypatch: pytest.MonkeyPatch, provider: str, asked: list[tuple[str, str]]
+) -> None:
+    calls: list[tuple[str, str]] = []
+
+    class Factory:
+        @staticmethod
+        def create(*_: object) -> Any:
+            def embed_batch(texts: list[str], action: str) -> list[list[float]]:
+                calls.extend((text, action) for text in texts)
+                return [[1.0, 0.0] if action == "add" else [0.0, 1.0] for _ in texts]
+
+            return SimpleNamespace(embed_batch=embed_batch)
+
+    monkeypatch.setattr(models, "import_mem0", lambda _: SimpleNamespace(EmbedderFactory=Factory))
+    embedder = models.Mem0Embedder(EmbedderSettings(provider, {}, 10), 2)
+    cached = CachedEmbedder(embedder, 10, lambda keys: {})
+    cached.encode(["tea"])
+    cached.encode_queries(["tea"])
+    cached.encode_queries(["tea"])
+    assert calls == asked

@@ -28,6 +28,9 @@ Encode = Callable[[Sequence[str]], list[list[float]]]
 Nearest = Callable[[str, str, int], list[tuple[str, dict[str, Any]]]]
 """Called with an agent, a query and a number; gives ids and payloads."""
 
+_TELLING_QUERIES = frozenset({"vertexai"})
+"""The embedders of mem0 that use what a vector is for; all others embed a query like a text."""
+
 
 class Mem0Embedder:
     """Any embedder that mem0 has, by its name and config."""
@@ -49,14 +52,24 @@ class Mem0Embedder:
             self._dims = len(self.embed(["dimensions"])[0])
         return self._dims
 
+    @property
+    def embed_queries(self) -> Callable[[Sequence[str]], list[list[float]]] | None:
+        """For queries, where mem0's embedder tells them from texts; else None."""
+        if self._settings.provider not in _TELLING_QUERIES:
+            return None
+        return lambda texts: self._embed(texts, "search")
+
     def embed(self, texts: Sequence[str], /) -> list[list[float]]:
         """One vector per text, in one call where the provider can."""
+        return self._embed(texts, "add")
+
+    def _embed(self, texts: Sequence[str], action: str) -> list[list[float]]:
         try:
             if self._model is None:
                 factory = import_mem0("mem0.utils.factory").EmbedderFactory
                 config = dict(self._settings.config)
                 self._model = factory.create(self._settings.provider, config, None)
-            vectors: list[list[float]] = self._model.embed_batch(list(texts), "add")
+            vectors: list[list[float]] = self._model.embed_batch(list(texts), action)
         except Exception as error:  # each provider has errors of its own
             raise EmbedderError(
                 f"mem0's embedder {self._settings.provider} failed: {error}"
