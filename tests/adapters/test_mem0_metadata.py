@@ -142,3 +142,59 @@ def test_filters_see_nested_values_and_parts_of_texts() -> None:
     ):
         assert texts(memory.get_all(filters={**ANN, **filters})) == expected
         assert sorted(texts(memory.search("one two", filters={**ANN, **filters}))) == expected
+
+
+# Filters that the bank has no words for
+
+
+def test_a_filter_for_normal_finds_no_tier_of_another_name() -> None:
+    memory = Memory()
+    for tier in ("gold", "normal", "low", None):
+        add(memory, f"plan {tier}", metadata=None if tier is None else {"tier": tier})
+    for filters, expected in (
+        ({"tier": "normal"}, ["plan normal", "plan None"]),
+        ({"tier": 3}, ["plan normal", "plan None"]),
+        ({"tier": {"in": ["normal", "low"]}}, ["plan normal", "plan low", "plan None"]),
+        ({"OR": [{"tier": "normal"}]}, ["plan normal", "plan None"]),
+        ({"tier": "low"}, ["plan low"]),
+        ({"tier": "gold"}, ["plan gold"]),
+    ):
+        assert texts(memory.get_all(filters={**ANN, **filters})) == expected
+        found = texts(memory.search("plan", filters={**ANN, **filters}))
+        assert sorted(found) == sorted(expected)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"doc": "d7"}
+    for _ in range(depth):
+        wanted = {"AND": [wanted, {"OR": [{"doc": "d7"}, {"doc": "d8"}]}]}
+    return wanted
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"doc": {"in": [f"d{number}" for number in range(1001)]}},
+        {"doc": {"nin": [f"e{number}" for number in range(5000)]}, "n": {"ne": 2}},
+        {"OR": [{"doc": f"d{number}"} for number in range(101)]},
+        {"$or": [{"doc": f"d{number}"} for number in range(2000)]},
+        nested(6),
+        nested(20),
+    ],
+)
+def test_filters_may_be_long_and_deep(filters: dict[str, Any]) -> None:
+    memory = Memory()
+    add(memory, "tea", metadata={"doc": "d7", "n": 1}, run_id="r1", **ANN)
+    add(memory, "old tea", metadata={"doc": "d7", "n": 1}, expiration_date="2020-01-01")
+    add(memory, "other tea", metadata={"doc": "e7", "n": 2})
+    assert texts(memory.get_all(filters={**ANN, **filters})) == ["tea"]
+    assert texts(memory.search("tea", filters={**ANN, **filters})) == ["tea"]
+    assert texts(memory.search("tea", filters={**ANN, "run_id": "r1", **filters})) == ["tea"]
+    assert texts(memory.search("tea", filters={**ANN, "run_id": "r2", **filters})) == []
+
+
+def test_a_filter_that_is_nested_without_end_is_refused() -> None:
+    memory = Memory()
+    add(memory, "tea", metadata={"doc": "d7"})
+    with pytest.raises(InvalidInput, match="nested"):
+        memory.get_all(filters={**ANN, **nested(1000)})

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import ge, gt, le, lt
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from ..errors import InvalidInput
 from .records import Scalar, shown
@@ -27,6 +27,13 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS, "$exists")
 _JOINTS = ("$and", "$or", "$not")
 _FIELDS = ("tier", "temperature", "kind", "tags", "min_score", "since_tick")
+
+
+class Condition(Protocol):
+    """What the metadata of a memory must meet."""
+
+    def matches(self, metadata: Mapping[str, Scalar], /) -> bool:
+        """Whether the condition holds."""
 
 
 class Comparison(NamedTuple):
@@ -57,7 +64,7 @@ class Joint(NamedTuple):
     """Several conditions: all must hold, or one, or the only one must not."""
 
     operator: str
-    parts: "tuple[Condition, ...]"
+    parts: tuple[Condition, ...]
 
     def matches(self, metadata: Mapping[str, Scalar]) -> bool:
         """Whether the condition holds."""
@@ -65,9 +72,6 @@ class Joint(NamedTuple):
         if self.operator == "$not":
             return not next(each)
         return all(each) if self.operator == "$and" else any(each)
-
-
-Condition = Comparison | Joint
 
 
 def parse_condition(filters: object) -> Condition | None:

@@ -78,4 +78,5 @@ class AsyncMemory:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.bank.run(lambda _: self.memory.close())
+        if self.memory.closes:
+            await self.bank.__aexit__(*error)  # it closes the bank even if this is cancelled

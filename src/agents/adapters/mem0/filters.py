@@ -24,8 +24,7 @@ _JOINS: Final = {each: each for each in ("AND", "OR", "NOT")} | {
 """What joins conditions, for mem0 and for its stores."""
 _ONLY_HERE: Final = frozenset({*IDS, "tier", "data", "memory", "hash", "id", "updated_at"})
 """What the bank's metadata does not have under one name for all memories."""
-_LONGEST: Final = 1_000
-"""A longer text may be kept beside the metadata."""
+_DEEPEST: Final = 64
 
 
 class Test(NamedTuple):
@@ -49,12 +48,16 @@ class Test(NamedTuple):
         is_one = any(_same(own, each) for each in values)
         return is_one is (self.operator in ("eq", "in"))
 
+    def names(self) -> set[str]:
+        """The names that it asks for."""
+        return {self.name}
+
     def translated(self) -> dict[str, Any] | None:
         """The bank's filter that says the same; None if there is none."""
         values = self.value if self.operator in ("in", "nin") else [self.value]
         if self.name in _ONLY_HERE or self.operator in _TEXTS:
             return None
-        if any(_kind(each) == "other" or len(str(each)) > _LONGEST for each in values):
+        if any(_kind(each) == "other" for each in values):
             return None
         if self.operator in _ORDERS and _kind(self.value) not in ("number", "str"):
             return None
@@ -62,11 +65,16 @@ class Test(NamedTuple):
         return {f"metadata.{kept_name(self.name)}": {f"${self.operator}": value}}
 
     def tiers_named(self) -> frozenset[Tier] | None:
-        """The tiers that it asks for; None if it asks for something else."""
+        """The tiers that it asks for; None if the tier of a memory does not decide it.
+
+        A normal memory may have a ``tier`` of the caller's own, which is not normal.
+        """
         if self.name != "tier" or self.operator not in ("eq", "in"):
             return None
         named = [tier_of(each) for each in (self.value if self.operator == "in" else [self.value])]
-        return None if None in named else frozenset(each for each in named if each is not None)
+        if None in named or Tier.NORMAL in named:
+            return None
+        return frozenset(each for each in named if each is not None)
 
 
 class Join(NamedTuple):
@@ -81,6 +89,10 @@ class Join(NamedTuple):
         if self.operator == "OR":
             return any(found)
         return all(found) if self.operator == "AND" else not any(found)
+
+    def names(self) -> set[str]:
+        """The names that it asks for."""
+        return {name for part in self.parts for name in part.names()}
 
     def translated(self) -> dict[str, Any] | None:
         """The bank's filter that says the same; None if there is none."""
@@ -131,12 +143,14 @@ def read_filters(filters: Any) -> tuple[dict[str, str], Join]:
     return ids, _read(given)
 
 
-def _read(filters: Mapping[str, Any]) -> Join:
+def _read(filters: Mapping[str, Any], depth: int = 0) -> Join:
+    if depth > _DEEPEST:
+        raise InvalidInput(f"filters are nested more than {_DEEPEST} deep", hint="simplify them")
     parts: list[Wanted] = []
     for name, given in filters.items():
         value = _plain(given)
         if name in _JOINS:
-            parts.append(_read_joined(name, value))
+            parts.append(_read_joined(name, value, depth + 1))
             continue
         _check_name(name, value)
         if isinstance(value, Mapping):
@@ -148,14 +162,14 @@ def _read(filters: Mapping[str, Any]) -> Join:
     return Join("AND", tuple(parts))
 
 
-def _read_joined(name: str, value: Any) -> Join:
+def _read_joined(name: str, value: Any, depth: int) -> Join:
     if not isinstance(value, list):
         raise InvalidInput(f"{name} operator requires a list of conditions")
     if not value and _JOINS[name] != "AND":
         raise InvalidInput(f"{name} operator requires a non-empty list of conditions")
     if not all(isinstance(each, Mapping) for each in value):
         raise InvalidInput(f"{name} operator requires a list of conditions")
-    return Join(_JOINS[name], tuple([_read(each) for each in value]))
+    return Join(_JOINS[name], tuple([_read(each, depth) for each in value]))
 
 
 def _check_name(name: Any, value: Any) -> None:

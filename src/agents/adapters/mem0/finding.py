@@ -5,13 +5,15 @@ from typing import Any, final
 
 from ...bank.memory_bank import MemoryBank
 from ...memory.filters import Filter, parse_filter
-from ...memory.records import Explanation, Hit, Memory
+from ...memory.records import Explanation, Hit, Memory, Metadata
+from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...search.request import SearchRequest
 from ...storage.state.accesses import Accesses
 from .filters import Join
-from .payloads import EXPIRES, id_of, kept_name, payload
+from .payloads import CREATED, id_of, payload, whole
 from .scopes import Part, Scopes
+from .seeing import COLD, Traits, seen
 
 __all__ = ["Finder"]
 
@@ -23,8 +25,8 @@ class Finder:
     def __init__(self, bank: MemoryBank, scopes: Scopes) -> None:
         self._bank = bank
         self._scopes = scopes
-        self._dated: dict[str, tuple[int, int, bool]] = {}
-        """By agent, the number of memories ever and now, and whether one has a last day."""
+        self._traits: dict[str, tuple[Sequence[Metadata | None], Traits]] = {}
+        """By agent, the metadata of its memories, and what is known of them."""
 
     def all(self, ids: dict[str, str], wanted: Join, today: str | None) -> list[Memory]:
         """All memories with these ids that pass, oldest first."""
@@ -34,8 +36,7 @@ class Finder:
             for agent in part.agents:
                 own = [each for each in self._bank.agent(agent).all() if only.allows(each)]
                 found += own if test is None else [each for each in own if self._passes(each, test)]
-        created = kept_name("created_at")
-        return sorted(found, key=lambda each: (str(each.metadata.get(created, "")), id_of(each)))
+        return sorted(found, key=lambda each: (_created(each), id_of(each)))
 
     def best(
         self,
@@ -57,15 +58,15 @@ class Finder:
         return sorted(found, key=_place)[:limit]
 
     def details(self, query: str, hits: Sequence[Hit], least: float) -> Iterator[dict[str, Any]]:
-        """How each hit was scored, under mem0's names."""
+        """How each hit was scored, under mem0's names; the parts of a cold one are not known."""
         scores: dict[str, Explanation] = {}
         for agent in dict.fromkeys(hit.memory.agent_id for hit in hits):
             scores |= {each.memory.id: each for each in self._bank.agent(agent).explain(query, 0)}
         for hit in hits:
-            own = scores[hit.memory.id]
+            own, is_cold = scores[hit.memory.id], hit.memory.temperature is Temperature.COLD
             yield {
-                "semantic_score": own.vector,
-                "bm25_score": own.keyword,
+                "semantic_score": None if is_cold else own.vector,
+                "bm25_score": None if is_cold else own.keyword,
                 "entity_boost": 0.0,
                 "raw_score": hit.boosted_score,
                 "max_possible_score": 1.0,
@@ -75,7 +76,8 @@ class Finder:
             }
 
     def _hits(self, agents: list[str], query: str, limit: int, only: Filter) -> Iterator[Hit]:
-        request = SearchRequest(agents, [query] * len(agents), limit, None, only)
+        queries, most = [query] * len(agents), min(limit, max(map(self._most, agents)))
+        request = SearchRequest(agents, queries, most, None, only, with_cold=self._has_cold())
         for hits in self._bank.parts.find(request):
             yield from hits
 
@@ -87,14 +89,12 @@ class Finder:
         found = []
         with bank.observing():
             for agent in agents:
-                most = bank.ledger.resident.block(agent).size
-                hits = self._hits([agent], query, most, only)
+                hits = self._hits([agent], query, self._most(agent), only)
                 found.append([hit for hit in hits if self._passes(hit.memory, test)][:limit])
         used = [
             ([hit.memory.sequence for hit in hits], [hit.score for hit in hits]) for hits in found
         ]
-        bank.ledger.used(agents, [Accesses.of([each]) for each in used])
-        bank.ledger.save_searches()
+        bank.used(agents, [Accesses.of(used)])
         return [hit for hits in found for hit in hits]
 
     def _passes(self, memory: Memory, test: Join) -> bool:
@@ -106,28 +106,36 @@ class Finder:
     ) -> tuple[Filter, Join | None]:
         """The bank's filter, and what is left to be tested: None if nothing is."""
         tiers, rest = wanted.tiers()
-        native = rest.translated()
-        conditions: list[dict[str, Any]] = [
-            {f"metadata.{kept_name(name)}": value} for name, value in part.ids.items()
-        ]
-        if native:
-            conditions.append(native)
-        if today is not None and any(map(self._has_dates, part.agents)):
-            conditions.append({"$not": {f"metadata.{EXPIRES}": {"$lt": today}}})
-        filters = {"$and": conditions} if conditions else None
-        only = parse_filter(min_score=least, filters=filters)
-        if tiers is not None:
-            only = only._replace(tiers=tiers)
-        return only, rest if native is None else None
+        traits = [COLD] if self._has_cold() else map(self._traits_of, part.agents)
+        condition, left = seen(part.ids, rest, today, traits)
+        only = parse_filter(min_score=least)
+        if tiers is not None or condition is not None:
+            only = only._replace(tiers=tiers, metadata=condition)
+        return only, left
 
-    def _has_dates(self, agent: str) -> bool:
-        """Whether a memory of an agent has a last day. A memory's metadata never changes."""
-        block = self._bank.parts.ledger.resident.block(agent)
-        known = self._dated.get(agent)
-        if known is None or known[:2] != (block.next_sequence, block.size):
-            found = any(own is not None and EXPIRES in own for own in block.metadata())
-            known = self._dated[agent] = (block.next_sequence, block.size, found)
-        return known[2]
+    def _traits_of(self, agent: str) -> Traits:
+        """What an agent's resident memories have.
+
+        The number of memories does not tell whether they changed: after an undone transaction,
+        other memories may be as many. Comparing is fast: what did not change is the same object.
+        """
+        now: Sequence[Metadata | None] = self._bank.parts.ledger.resident.block(agent).metadata()
+        known = self._traits.get(agent)
+        if known is None or known[0] != now:
+            known = self._traits[agent] = now, Traits.of(now)
+        return known[1]
+
+    def _has_cold(self) -> bool:
+        return self._bank.parts.ledger.resident.cold > 0
+
+    def _most(self, agent: str) -> int:
+        """At least as many memories as an agent has."""
+        return self._bank.parts.ledger.resident.block(agent).next_sequence
+
+
+def _created(memory: Memory) -> str:
+    own = memory.metadata
+    return str((own if CREATED in own else whole(own)).get(CREATED, ""))
 
 
 def _place(hit: Hit) -> tuple[bool, float, float]:

@@ -9,9 +9,9 @@ from typing import Any, Final, Self
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
 from ...engine.extracting import extract
+from ...engine.groups import board_of
 from ...engine.long_names import forget_unused
 from ...errors import ExtractionError, InvalidInput
-from ...memory.records import VALUE
 from ...memory.records import Memory as Record
 from ...memory.retention import Retention
 from ...memory.tiers import Tier
@@ -51,7 +51,8 @@ class Memory:
         closes: bool = False,
     ) -> None:
         """``closes`` says that :meth:`close` closes a bank that was given open, too."""
-        self._is_ours = closes or not isinstance(bank, MemoryBank)
+        self.closes = closes or not isinstance(bank, MemoryBank)
+        """Whether :meth:`close` closes the bank."""
         if bank is None:
             bank = MemoryBank.ephemeral()
         elif isinstance(bank, str | PathLike):
@@ -274,7 +275,7 @@ class Memory:
                 memory.content if text is None else text,
                 tier if "tier" in given else None,
                 found.metadata,
-                value=found.value if found.value or VALUE in memory.metadata else None,
+                value=found.value if found.value or isinstance(memory.value, dict) else None,
             )
         return {"message": "Memory updated successfully!"}
 
@@ -284,13 +285,18 @@ class Memory:
             memory = self._live(memory_id)
             if memory is None:
                 raise InvalidInput(f"Memory with id {memory_id} not found")
+            if memory.kind == "note":
+                raise InvalidInput(
+                    f"memory {memory_id} can't be deleted: it is a part of a note",
+                    hint="edit the note",
+                )
             remove(self._agent(memory), memory)
         return {"message": "Memory deleted successfully!"}
 
     def delete_all(
         self, user_id: Any = None, agent_id: Any = None, run_id: Any = None
     ) -> dict[str, str]:
-        """Delete the memories that have all of the given ids."""
+        """Delete the memories that have all of the given ids; notes stay."""
         ids = checked_ids({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
         if not ids:
             raise InvalidInput(
@@ -299,14 +305,17 @@ class Memory:
             )
         with self.bank.transaction():
             for memory in self._finder.all(ids, read_filters(ids)[1], None):
-                remove(self._agent(memory), memory)
+                if memory.kind != "note":
+                    remove(self._agent(memory), memory)
         return {"message": "Memories deleted successfully!"}
 
     def reset(self) -> None:
-        """Purge the memories of all agents of the bank, with their history; notes stay."""
+        """Purge the memories of all agents and boards, with their history; notes stay."""
         logger.warning("resetting all memories")
         with self.bank.transaction():
-            for agent in map(self.bank.agent, self._scopes.agents()):
+            boards = map(board_of, self.bank.groups())
+            for owner in [*self._scopes.agents(), *boards]:
+                agent = AgentMemory(self.bank.parts, owner)
                 hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
                 for memory in agent.all() + hidden:
                     if memory.kind != "note":
@@ -319,7 +328,7 @@ class Memory:
 
     def close(self) -> None:
         """Close the bank, unless it was given open."""
-        if self._is_ours:
+        if self.closes:
             self.bank.close()
 
     def __enter__(self) -> Self:

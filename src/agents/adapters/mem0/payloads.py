@@ -16,12 +16,13 @@ from typing import Any, Final, NamedTuple
 from ...errors import InvalidInput, InvalidTier
 from ...memory.json_value import plain_scalar
 from ...memory.metadata import RESERVED_METADATA_KEYS
-from ...memory.records import KEY, VALUE, Memory, Scalar
+from ...memory.records import KEY, VALUE, Memory, Metadata, Scalar
 from ...memory.sources import SOURCE
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from .scopes import IDS, Owner
 
 __all__ = [
+    "CREATED",
     "EXPIRES",
     "Kept",
     "checked_date",
@@ -31,6 +32,7 @@ __all__ = [
     "kept_name",
     "payload",
     "tier_of",
+    "whole",
     "without_ids",
 ]
 
@@ -64,6 +66,9 @@ def kept_name(name: str) -> str:
 
 
 EXPIRES: Final = kept_name("expiration_date")
+CREATED: Final = kept_name("created_at")
+_STAY_FLAT: Final = frozenset(map(kept_name, (*_SHOWN, "created_at", "updated_at")))
+"""What stays flat as long as anything else can be kept beside: every call looks at it."""
 
 
 def kept(payload: Mapping[str, Any]) -> Kept:
@@ -75,17 +80,26 @@ def kept(payload: Mapping[str, Any]) -> Kept:
             raise InvalidInput(f"metadata keys are text, not {name!r:.80}")
         value = plain_scalar(given)
         (flat if _is_scalar(value) else beside)[kept_name(name)] = value
-    for name in sorted(flat, key=lambda name: -len(str(flat[name]))):
-        if len(json.dumps(flat, ensure_ascii=False).encode()) <= _MOST_FLAT:
-            break
-        beside[name] = flat.pop(name)
+    size = _size(flat)
+    if size > _MOST_FLAT:
+        for name in sorted(flat, key=lambda name: (name in _STAY_FLAT, -len(str(flat[name])))):
+            if size <= _MOST_FLAT:
+                break
+            size -= _size({name: flat[name]})
+            beside[name] = flat.pop(name)
     return Kept(flat, beside, tier_of(plain_scalar(payload.get("tier"))))
+
+
+def whole(metadata: Metadata) -> Mapping[str, Any]:
+    """The metadata of a memory with what is kept beside it, under the bank's names."""
+    text = metadata.get(VALUE)
+    beside = json.loads(text) if isinstance(text, str) else None
+    return {**metadata, **beside} if isinstance(beside, dict) else metadata
 
 
 def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
     """A memory's payload; ``tier`` is there if it was given, or if it is not normal."""
-    found = {**memory.metadata, **(memory.value or {})} if VALUE in memory.metadata else None
-    own: Mapping[str, Any] = memory.metadata if found is None else found
+    own = whole(memory.metadata)
     result = {
         name.removeprefix(_PREFIX): own[name] for name in own if name not in (KEY, VALUE, SOURCE)
     }
@@ -155,6 +169,11 @@ def checked_date(value: Any) -> str | None:
         return date.fromisoformat(value).isoformat()
     except ValueError:
         raise InvalidInput("expiration_date must be a valid date in YYYY-MM-DD format.") from None
+
+
+def _size(flat: Mapping[str, Scalar]) -> int:
+    """How many bytes of JSON it is: as many as its entries are one by one."""
+    return len(json.dumps(flat, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 def _is_scalar(value: Any) -> bool:

@@ -122,10 +122,12 @@ class Scopes:
         """The agent that a memory's id names; None if there is no such agent."""
         if not isinstance(memory_id, str):
             return None
-        blocks = self._bank.parts.ledger.resident.blocks
-        if len(self._prefixes) != len(blocks):
-            self._prefixes = {blocks.glance(agent).prefix: agent for agent in blocks}
-        return self._prefixes.get(memory_id[:24])
+        prefix = memory_id[:24]
+        if prefix not in self._prefixes:
+            blocks = self._bank.parts.ledger.resident.blocks
+            new = set(self.agents()).difference(self._prefixes.values())
+            self._prefixes |= {blocks.glance(agent).prefix: agent for agent in new}
+        return self._prefixes.get(prefix)
 
 
 def _owner(ids: Mapping[str, str]) -> Owner:
