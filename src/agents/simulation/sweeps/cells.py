@@ -14,6 +14,7 @@ from ..runs.run import Run
 from ..runs.sharded import LOCAL, Engine, check_engine
 from ..shards.ray_carrier import Cluster
 from .folder import LOCK, finished, prepare
+from .kept import check_kept
 from .sweep import Cell, Sweep
 from .worker import KILLED, in_processes
 
@@ -38,9 +39,10 @@ def run_cells(
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Run the unfinished cells; give each cell with its summary or its error message.
 
-    Finished cells come first. An interrupted cell starts again. A cell whose process is killed is
-    run once more. A lock keeps other processes from running the same sweep. With ``keep_runs``,
-    each cell gets a report and the scenario's checkpoints; a cell without a report runs again.
+    Finished cells come first; :class:`RunError` if the sweep would run one of them otherwise now.
+    An interrupted cell starts again. A cell whose process is killed is run once more. A lock keeps
+    other processes from running the same sweep. With ``keep_runs``, each cell gets a report and the
+    scenario's checkpoints; a cell without a report runs again.
     """
     prepare(sweep, folder, force)
     lock = lock_folder(folder, LOCK)
@@ -53,13 +55,14 @@ def run_cells(
 def _run_waiting(
     sweep: Sweep, folder: Path, engine: Engine, keep_runs: bool
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
-    waiting = []
-    for cell in sweep.cells():
-        done = finished(folder / "cells" / cell.name, keep_runs)
-        if done is None:
-            waiting.append(cell)
-        else:
-            yield cell, done
+    found = [
+        (cell, place, finished(place, keep_runs))
+        for cell in sweep.cells()
+        for place in (folder / "cells" / cell.name,)
+    ]
+    check_kept(sweep, ((cell, place) for cell, place, done in found if done is not None))
+    yield from ((cell, done) for cell, _, done in found if done is not None)
+    waiting = [cell for cell, _, done in found if done is None]
     if not waiting:
         return
     there = replace(sweep, scenario=sweep.scenario.absolute())  # for processes in other folders

@@ -10,6 +10,7 @@ from ...config.yaml_writer import to_yaml
 from ...errors import RunError
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
+from .kept import ANEW
 from .sweep import Sweep
 
 __all__ = ["LOCK", "finished", "prepare"]
@@ -41,7 +42,7 @@ def prepare(sweep: Sweep, folder: Path, force: bool) -> None:
             raise RunError(
                 f"{folder} is of another sweep, or the settings or the code of this one have "
                 "changed since",
-                hint="choose another folder with --out, or start anew with --force",
+                hint=ANEW,
             )
         lock_folder(folder, LOCK).release()  # raises if another process runs the sweep
         shutil.rmtree(folder)
