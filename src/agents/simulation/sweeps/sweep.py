@@ -12,9 +12,9 @@ from typing import Any, cast
 from ...config.load import joined_overrides, load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
-from ...errors import ConfigError, SimulationError
+from ...errors import ConfigError, RunError, SimulationError
 from ..loop.keeping import metrics_of
-from ..runs.scenario import code_of, make_world, set_up
+from ..runs.scenario import check_settings, code_of, try_world
 from ..runs.sharded import without_engine
 
 __all__ = ["COLUMNS", "Cell", "Sweep", "cell_name", "read_sweep", "shown_value"]
@@ -22,6 +22,8 @@ __all__ = ["COLUMNS", "Cell", "Sweep", "cell_name", "read_sweep", "shown_value"]
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
 _KEYS = ("scenario", "question", "set", "variants", "grid", "baseline", "seeds", "metrics")
+_MAKE_A_WORLD = ("simulation", "llm", "reflection", "notes")
+"""The sections of the settings of which a world and a policy are made."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,13 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     for key, fine, wanted in checks:
         if not fine:
             raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
+    varied = {("variants", name): changes for name, changes in variants.items()}
+    for place, level in {("set",): common, **varied, ("grid",): grid}.items():
+        if "seed" in level:  # each run has a seed of its own, which beats all of these
+            raise ConfigError(
+                f"{document.place((*place, 'seed'))}: {place[0]} can't give the seed of a run",
+                hint="give seeds: their number, or a list of them",
+            )
     sweep = Sweep(
         scenario=path.parent / value["scenario"],
         question=str(value.get("question", "")),
@@ -178,19 +187,25 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
         try:
             settings = sweep.settings(cell)
             if cell.seed == sweep.seeds[0]:
-                world = json.dumps(settings.to_dict()["simulation"], sort_keys=True)
+                check_settings(settings)
+                values = settings.to_dict()
+                world = json.dumps([values[each] for each in _MAKE_A_WORLD], sort_keys=True)
                 if world not in found:  # many runs may have the same world
                     found[world] = _metrics_in(settings, sweep)
-        except (ConfigError, SimulationError) as error:
+        except ConfigError as error:
             said = error.why.removeprefix("keyword argument: ")
-            raise type(error)(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+            raise ConfigError(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+        except SimulationError as error:
+            raise RunError(
+                f"{source}: run {cell.name}: {error.why}",
+                hint="no run was made; mend the world or the policy, then give the same command "
+                "again",
+            ) from error
     return list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
 
 
 def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:
-    world = make_world(settings, sweep.scenario.parent)
-    set_up(world, settings)
-    names = list(metrics_of(world, 0, None))
+    names = list(metrics_of(try_world(settings, [sweep.scenario.parent]), 0, None))
     for name in names:
         if name in (*COLUMNS, *sweep.grid):
             raise ConfigError(
