@@ -168,3 +168,11 @@ def test_secrets_that_a_run_does_not_keep_are_no_difference(swept: Path) -> None
     common = {"llm": {"provider": "openai", "config": {"model": "m", "api_key": "sk-1"}}}
     assert len(go(swept, set=common, force=True)) == 4
     assert go(swept, set=common) == []
+
+
+def test_a_sweep_with_a_file_of_the_users_is_not_replaced(swept: Path) -> None:
+    mine = swept / "swept" / "thesis.tmp"
+    mine.write_text("mine")
+    with pytest.raises(RunError, match=r"is no sweep: it holds thesis\.tmp"):
+        go(swept, force=True)
+    assert mine.read_text() == "mine"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...config.yaml_writer import to_yaml
 from ...errors import RunError
+from ...storage.leftovers import is_temporary
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
 from .kept import ANEW
@@ -72,7 +73,7 @@ def _check_ours(folder: Path, made: Path) -> None:
     strange = [
         path.name
         for path in sorted(folder.iterdir())
-        if path.name not in _OURS and path.suffix not in (".png", ".tmp")
+        if path.name not in _OURS and path.suffix != ".png" and not is_temporary(path.name)
     ]
     if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
         holds = f": it holds {strange[0]}" if strange else ""
