@@ -146,8 +146,12 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     for key, fine, wanted in checks:
         if not fine:
             raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
-    varied = {("variants", name): changes for name, changes in variants.items()}
-    for place, level in {("set",): common, **varied, ("grid",): grid}.items():
+    levels: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
+        (("set",), common),
+        (("grid",), grid),
+    ]
+    levels += [(("variants", name), changes) for name, changes in variants.items()]
+    for place, level in levels:
         if "seed" in level:  # each run has a seed of its own, which beats all of these
             raise ConfigError(
                 f"{document.place((*place, 'seed'))}: {place[0]} can't give the seed of a run",
