@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tiermem.simulation.reports.sweep_report import SweepResults
+from tiermem.simulation.sweeps.cells import engine_for, run_cells
 from tiermem.simulation.sweeps.results import write_results
-from tiermem.simulation.sweeps.sweep import engine_for, read_sweep, run_cells
+from tiermem.simulation.sweeps.sweep import read_sweep
 
 PAGE = Path(__file__).with_name("results.md")
 SIMULATIONS = Path(__file__).parents[1] / "simulations"

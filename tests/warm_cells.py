@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from agents.simulation.runs import outputs
-from agents.simulation.sweeps import sweep, worker
+from agents.simulation.sweeps import cells, worker
 
 
 def use() -> None:
     """From now on, a process of a sweep is a fork."""
     forked = multiprocessing.get_context("forkserver")
     forked.set_forkserver_preload(
-        [sweep.__name__, outputs.__name__, "pyarrow.parquet", "without_charts"]
+        [cells.__name__, outputs.__name__, "pyarrow.parquet", "without_charts"]
     )
     worker.multiprocessing = SimpleNamespace(get_context=lambda kind: forked)
 

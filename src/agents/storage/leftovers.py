@@ -11,12 +11,25 @@ import weakref
 from pathlib import Path
 from typing import final
 
-__all__ = ["TemporaryFolder", "is_alive", "sweep_bank", "sweep_beside", "sweep_files"]
+__all__ = [
+    "TemporaryFolder",
+    "is_alive",
+    "is_temporary",
+    "sweep_bank",
+    "sweep_beside",
+    "sweep_files",
+]
 
 _TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-[a-z0-9_]{8}")
 _LOCK = ".in-use"
 
+_HALF_MADE = re.compile(r"\..+\.\d+(?:\.old|\.[0-9a-f]+)?\.tmp")
 _OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json|bank\.id)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether this is how files and folders are called while a process of ours makes them."""
+    return _HALF_MADE.fullmatch(name) is not None
 
 
 def sweep_bank(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from agents.config.load import load_settings
 from agents.errors import BankLocked, RunError, SimulationError, TierMemError
 from agents.simulation.effects import effect, which
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.trusting import is_trusted_run
+from agents.simulation.runs.trusting import is_trusted_run, trust
 
 WORLD = '''
 from tiermem.simulation import Action, Observation
@@ -85,7 +86,13 @@ def test_an_experiment_does_not_replace_the_folder_of_its_own_run(
     assert files(out) == before
 
 
-@pytest.mark.parametrize("name", ["thesis.txt", "as-it-was/thesis.txt", "seed-8/thesis.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "thesis.txt", "as-it-was/thesis.txt", "seed-8/thesis.txt",
+        "thesis.tmp", ".thesis.tmp", "as-it-was/thesis.tmp", "seed-8/thesis.1.tmp",
+    ],
+)  # fmt: skip
 def test_an_experiment_does_not_replace_what_is_no_experiments(
     wells: Path, tmp_path: Path, name: str
 ) -> None:
@@ -96,6 +103,24 @@ def test_an_experiment_does_not_replace_what_is_no_experiments(
         effect(wells, **CHANGE, out=out, force=True)
     assert (out / name).read_text() == "mine"
     assert (out / "effect.json").is_file()
+
+
+def test_a_run_with_a_file_of_the_users_is_not_replaced(wells: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(wells, run)
+    settings = load_settings({"simulation": {"world": "market", "agents": 6, "ticks": 1}})
+    for name in ("thesis.tmp", ".thesis.tmp"):
+        (run / name).write_text("mine")
+        with pytest.raises(RunError, match=f"it holds {name}"):
+            Run.create(run, settings, force=True)
+        (run / name).unlink()
+    for ours in (".config.yaml.7.0a1b2c3d.tmp", ".shards.7.tmp", ".run.7.old.tmp"):
+        (run / ours).write_text("half")
+    Run.create(run, settings, force=True).close()
+    (run / ".thesis.tmp").write_text("mine")
+    (run / ".run.json.7.0a1b2c3d.tmp").write_text("half")
+    Run.open(run).close()
+    assert [each.name for each in run.glob(".*")] == [".thesis.tmp"]
 
 
 def test_an_experiment_in_use_is_not_replaced(wells: Path, tmp_path: Path) -> None:
@@ -134,6 +159,38 @@ def test_half_an_experiment_keeps_its_traceback_and_is_replaced_without_force(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     with pytest.raises(RunError, match="exists already"):
         effect(wells, **CHANGE, out=out)
+
+
+def test_a_run_that_is_called_like_an_arm_is_not_replaced(wells: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(wells, study / "as-it-was")
+    before = files(study)
+    for force in (False, True):
+        with pytest.raises(RunError, match="is no experiment"):
+            effect(wells, **CHANGE, out=study, force=force)
+        (study / "unfinished.txt").write_text("my own list of what is unfinished")
+    (study / "unfinished.txt").unlink()
+    assert files(study) == before
+
+
+def test_a_world_that_broke_is_mended_in_the_run_and_the_command_given_again(
+    wells: Path, tmp_path: Path
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(wells, run)
+    trust(run)
+    mend = f"mend it in {run / 'code'}, then give the same command again"
+    with pytest.raises(SimulationError, match="nobody goes there") as failed:
+        effect(run, **BREAKS)
+    assert failed.value.hint == mend
+    with pytest.raises(SimulationError, match="nobody goes there") as failed:
+        effect(run, **BREAKS, out=out)
+    assert failed.value.hint == f"the traceback is in {out / 'changed' / 'error.txt'}; {mend}"
+    code = run / "code" / "wells.py"
+    code.write_text(code.read_text().replace('raise RuntimeError("nobody goes there")', "pass"))
+    effect(run, **BREAKS, out=out)
+    assert (out / "effect.json").is_file()
+    assert not (out / "unfinished.txt").exists()
 
 
 def test_the_results_that_can_not_be_written_leave_half_an_experiment(

@@ -1,5 +1,6 @@
 """What a sweep runs: the settings of its cells, and what is refused before the first run."""
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from agents.config.load import load_settings
-from agents.errors import ConfigError, SimulationError
+from agents.errors import ConfigError, RunError, TierMemError
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import Sweep, read_sweep
 
@@ -123,11 +124,11 @@ from tiermem.simulation import Observation
 class Own:
     """Its option says what its metrics are called."""
 
-    def __init__(self, metrics=("luck",), made_in=None):
+    def __init__(self, metrics=("luck",), made_in=None, value=1):
         if made_in:
             with Path(made_in).open("a") as file:
                 file.write("made\\n")
-        self._names = metrics
+        self._names, self._value = metrics, value
 
     def setup(self, rng, agent_ids):
         if not self._names:
@@ -143,13 +144,21 @@ class Own:
         pass
 
     def metrics(self):
-        return dict.fromkeys(self._names, 1)
+        return dict.fromkeys(self._names, self._value)
 
     def get_state(self):
         return {}
 
     def set_state(self, state):
         pass
+
+    def rules(self):
+        return Rests()
+
+
+class Rests:
+    def decide(self, observation, memories, rng):
+        return []
 '''
 NAMES = "simulation.world_options.metrics"
 
@@ -165,16 +174,43 @@ def own_plan(folder: Path, **values: Any) -> Sweep:
     ("wrong", "kind", "said"),
     [
         ({"simulation.world_options.colour": 1}, ConfigError, "unexpected keyword .*'colour'"),
-        ({NAMES: []}, SimulationError, "setup\\(\\) raised RuntimeError: no ground"),
-        ({NAMES: 5}, SimulationError, "metrics\\(\\) raised TypeError"),
+        ({"simulation.policy_options": {"typo": 1}}, ConfigError, "policy_options: .*'typo'"),
+        ({"simulation.policy": "own_world:Nobody"}, ConfigError, "no class 'Nobody'"),
+        ({"simulation.policy": "llm"}, ConfigError, "no LLM is configured"),
+        ({"simulation.memories": [{"content": ""}]}, ConfigError, "memories.0."),
+        ({"notes.transcripts": True}, ConfigError, "notes.transcripts: a run has none"),
+        ({NAMES: []}, RunError, "setup\\(\\) raised RuntimeError: no ground"),
+        ({NAMES: 5}, RunError, "metrics\\(\\) raised TypeError"),
+        ({"simulation.world_options.value": "x"}, RunError, "tick 0 what can't be kept: 'x'"),
     ],
 )  # fmt: skip
 def test_the_world_of_each_run_is_tried_before_the_first(
-    tmp_path: Path, place: int, wrong: Options, kind: type[Exception], said: str
+    tmp_path: Path, place: int, wrong: Options, kind: type[TierMemError], said: str
 ) -> None:
     variants: Options = {"a": {}, "b": {}, "c": {}, "abc"[place]: wrong}
-    with pytest.raises(kind, match=f"sweep.yaml: run {'abc'[place]}_seed=1: .*{said}"):
+    with pytest.raises(kind, match=f"sweep.yaml: run {'abc'[place]}_seed=1: .*{said}") as wrongly:
         own_plan(tmp_path, variants=variants)
+    error = wrongly.value
+    assert kind is ConfigError or "no run was made" in error.hint
+    assert "resume" not in error.hint
+    assert "whole ticks are kept" not in error.what
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"grid": {"seed": [11, 12]}}, "grid"),
+        ({"grid": {"memory.max_pinned": [1, 2], "seed": [11]}}, "grid"),
+        ({"set": {"seed": 5}}, "set"),
+        ({"variants": {"a": {}, "b": {"memory.max_pinned": 1, "seed": 5}}}, "variants"),
+    ],
+)
+def test_the_seed_of_a_run_is_given_by_seeds_alone(
+    tmp_path: Path, values: Options, line: str
+) -> None:
+    """Each run has a seed of its own, which would beat the seed that is named elsewhere."""
+    with pytest.raises(ConfigError, match=rf"sweep.yaml:\d+: {line} can't .*give seeds:"):
+        plan(tmp_path, **values)
 
 
 def test_a_world_is_tried_once_for_all_runs_that_have_it(tmp_path: Path) -> None:
@@ -226,3 +262,63 @@ def test_plots_lie_in_the_sweeps_folder_whatever_a_metric_is_called(tmp_path: Pa
     for name in ("a/b", "../up", "größe in m"):
         assert f"<h3>{name}</h3>" in report
     assert list(pq.read_table(folder / "results.parquet").column_names)[4:] == names
+
+
+def test_plots_have_names_that_differ_in_more_than_case(tmp_path: Path) -> None:
+    names = ["Loss", "loss", "a/b", "A-b", "STRASSE", "straße"]
+    sweep = own_plan(tmp_path, set={NAMES: names})
+    (cell,) = sweep.cells()
+    write_results(
+        sweep, tmp_path, {cell.name: {"state_hash": "0", "metrics": dict.fromkeys(names, 1)}}
+    )
+    plots = {each.stem for each in tmp_path.glob("*.png")}
+    assert plots == {"Loss", "loss-2", "A-b", "a-b-2", "STRASSE", "straße-2"}
+
+
+def test_results_have_all_metrics_whichever_run_ends_first(tmp_path: Path) -> None:
+    variants: Options = {"a": {NAMES: ["loss", "both"]}, "b": {NAMES: ["both", "gain"]}, "c": {}}
+    sweep = own_plan(tmp_path, variants=variants, seeds=3)
+    metrics: Options = {
+        "a": {"loss": 1, "both": 2},
+        "b": {"both": 4.5, "gain": 3},
+        "c": {"luck": 1},
+    }
+    summaries = {
+        cell.name: {"state_hash": cell.name, "metrics": metrics[cell.variant]}
+        for cell in sweep.cells()
+    }
+    made = []
+    for number, variant_order in enumerate(permutations("abc")):
+        folder = tmp_path / str(number) / "swept"
+        folder.mkdir(parents=True)
+        ended = sorted(summaries, key=lambda name: variant_order.index(name[0]))
+        write_results(sweep, folder, {name: summaries[name] for name in ended})
+        made.append({each.name: each.read_bytes() for each in folder.iterdir()})
+    assert all(each == made[0] for each in made)
+    assert {f"{name}.png" for name in ("loss", "both", "gain", "luck")} <= made[0].keys()
+    rows = pq.read_table(tmp_path / "0" / "swept" / "results.parquet").to_pylist()
+    assert list(rows[0])[4:] == ["loss", "both", "gain", "luck"]
+    assert [[row[name] for name in list(row)[4:]] for row in rows[::3]] == [
+        [1, 2, None, None], [None, 4.5, 3, None], [None, None, None, 1],
+    ]  # fmt: skip
+    rows = pq.read_table(tmp_path / "0" / "swept" / "statistics.parquet").to_pylist()
+    means = {(row["variant"], row["metric"]): row["mean"] for row in rows}
+    assert means == {
+        ("a", "loss"): 1, ("a", "both"): 2, ("b", "both"): 4.5, ("b", "gain"): 3, ("c", "luck"): 1,
+    }  # fmt: skip
+    compared = {(row["variant"], row["metric"]): row["against_a"] for row in rows}
+    assert {place: value for place, value in compared.items() if value} == {("b", "both"): 2.5}
+    report = made[0]["report.html"].decode()
+    assert all(f"<h3>{name}</h3>" in report for name in ("loss", "both", "gain", "luck"))
+    assert "None" not in report
+
+
+def test_a_metric_that_no_finished_run_has_is_shown_as_nothing(tmp_path: Path) -> None:
+    variants: Options = {"a": {NAMES: ["loss"]}, "b": {NAMES: ["gain"]}}
+    sweep = own_plan(tmp_path, variants=variants, metrics=["gain", "loss"])
+    first, _ = sweep.cells()
+    results = write_results(
+        sweep, tmp_path, {first.name: {"state_hash": "0", "metrics": {"loss": 1}}}
+    )
+    assert [row["metric"] for row in results.statistics] == ["loss"]
+    assert (tmp_path / "gain.png").is_file()

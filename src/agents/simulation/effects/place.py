@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...bank import history
 from ...errors import RunError, TierMemError
-from ...storage.leftovers import TemporaryFolder
+from ...storage.leftovers import TemporaryFolder, is_temporary
 from ...storage.private_files import make_folder, replace_file
 from ..runs.folder import clear_up, name_beside, not_of_a_run, put_in_place, read_folder
 from ..runs.kept_effects import AS_IT_WAS, CHANGED
@@ -19,9 +19,11 @@ from ..runs.trusting import is_trusted_run, seal_run
 __all__ = ["arms_folder"]
 
 _FOUND = "effect.json"
+_HALF = "unfinished.txt"
+_HALF_SAYS = "This experiment is not whole. The next one with this folder replaces it.\n"
 _OURS = frozenset(
     {
-        _FOUND, "effect.png", "report.html", "pairs.parquet", "statistics.parquet",
+        _FOUND, _HALF, "effect.png", "report.html", "pairs.parquet", "statistics.parquet",
         "spread.parquet", "ranking.parquet",
     }
 )  # fmt: skip
@@ -34,12 +36,16 @@ def arms_folder(run: Path, out: str | Path | None, force: bool) -> Iterator[Path
     """The folder in which the arms are run: it becomes ``out``, or is removed at the end.
 
     The arms are run beside ``out``, so an experiment that has this name stays until the new one is
-    whole. What an error or an interrupt leaves gets the name only if there is no such experiment;
-    the next one replaces it, also without ``force``.
+    whole. What an error or an interrupt leaves gets the name only if there is no such experiment,
+    and a file that says so; the next one replaces it, also without ``force``.
     """
     if out is None:
         with TemporaryFolder("effect") as scratch:
-            yield Path(scratch)
+            try:
+                yield Path(scratch)
+            except TierMemError as error:
+                _name_anew(error, run, Path(scratch), Path(scratch), is_kept=False)
+                raise
         return
     folder = Path(out)
     if not folder.name:
@@ -57,7 +63,7 @@ def arms_folder(run: Path, out: str | Path | None, force: bool) -> Iterator[Path
     except BaseException as error:
         is_kept = not (folder / _FOUND).exists() and _keep_half(run, place, folder)
         if isinstance(error, TierMemError):
-            _name_anew(error, place, folder, is_kept)
+            _name_anew(error, run, place, folder, is_kept)
         raise
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -74,7 +80,7 @@ def _check_free(run: Path, folder: Path, force: bool) -> None:
     if not folder.exists() or not any(folder.iterdir()):
         return
     strange = next(_strange(folder), None)
-    if strange or not ((folder / AS_IT_WAS).is_dir() or (folder / _FOUND).is_file()):
+    if strange or not (_is_half(folder) or (folder / _FOUND).is_file()):
         holds = f": it holds {strange.relative_to(folder)}" if strange else ""
         raise RunError(f"{folder} exists and is no experiment{holds}", hint=_ANOTHER)
     if not force and (folder / _FOUND).exists():
@@ -92,8 +98,16 @@ def _strange(folder: Path) -> Iterator[Path]:
             yield from not_of_a_run(path)
         elif is_folder and _PAIR.fullmatch(path.name):
             yield from _strange(path)
-        elif path.suffix != ".tmp" and (is_folder or path.name not in _OURS):
+        elif not is_temporary(path.name) and (is_folder or path.name not in _OURS):
             yield path
+
+
+def _is_half(folder: Path) -> bool:
+    """Whether this is an unfinished experiment: the user's own runs may be called like its arms."""
+    try:
+        return (folder / _HALF).read_text() == _HALF_SAYS
+    except (OSError, ValueError):
+        return False
 
 
 def _arms(folder: Path) -> list[Path]:
@@ -108,6 +122,7 @@ def _keep_half(run: Path, place: Path, folder: Path) -> bool:
         (place / _FOUND).unlink(missing_ok=True)
         if not (place / AS_IT_WAS).is_dir():
             return False
+        replace_file(place / _HALF, _HALF_SAYS)
         _check_free(run, folder, force=False)
         _take_name(place, folder)
     except (OSError, TierMemError):
@@ -135,12 +150,20 @@ def _move_parent(arm: Path, place: Path, folder: Path) -> None:
         seal_run(arm, settings)
 
 
-def _name_anew(error: TierMemError, place: Path, folder: Path, is_kept: bool) -> None:
-    """Let an error name the folder that is there, and not the one in which the arms were run."""
+def _name_anew(error: TierMemError, run: Path, place: Path, folder: Path, is_kept: bool) -> None:
+    """Let an error name the folder that is there, and not the one in which the arms were run.
+
+    An arm can't be resumed for its experiment: the next one runs both arms anew, with the code that
+    the run itself has.
+    """
     before, now = str(place), str(folder)
-    if before in error.hint and not is_kept:
-        error.hint = "mend it, then give the same command again"
-    error.hint = error.hint.replace(before, now)
+    if before in error.hint:
+        failed = [arm / "error.txt" for arm in _arms(folder if is_kept else place)]
+        said = error.hint.replace(before, now) if is_kept else error.hint
+        traces = [str(file) for file in failed if str(file) in said]
+        where = f" in {run / 'code'}" if traces and (run / "code").is_dir() else ""
+        kept = [f"the traceback is in {file}" for file in traces if is_kept]
+        error.hint = "; ".join([*kept, f"mend it{where}, then give the same command again"])
     error.args = tuple(
         each.replace(before, now) if isinstance(each, str) else each for each in error.args
     )

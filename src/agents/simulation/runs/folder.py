@@ -19,7 +19,7 @@ from ...config.yaml_reader import read_file
 from ...config.yaml_writer import to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage import private_files
-from ...storage.leftovers import is_alive
+from ...storage.leftovers import is_alive, is_temporary
 from ...storage.private_files import replace_file
 from ..loop.standing import check_rules
 
@@ -267,6 +267,8 @@ def remove_leftovers(folder: Path) -> None:
     """Remove the half-written files of a killed process. The caller holds the run's lock."""
     for place in (folder, folder / "checkpoints"):
         for path in place.glob(".*.tmp"):
+            if not is_temporary(path.name):
+                continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -322,5 +324,5 @@ def _strange(folder: Path) -> Iterator[str]:
 def not_of_a_run(folder: Path) -> Iterator[Path]:
     """What is in a run's folder, and no part of a run."""
     for path in sorted(folder.iterdir()):
-        if path.name not in _OURS and not path.name.endswith(".tmp"):
+        if path.name not in _OURS and not is_temporary(path.name):
             yield path

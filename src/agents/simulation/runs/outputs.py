@@ -125,11 +125,11 @@ def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The rows as a Parquet file."""
+    """The rows as a Parquet file, with the columns of all rows; null where a row has no value."""
     import pyarrow as pa
 
-    columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
-    return parquet(pa.table(columns))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return parquet(pa.table({name: [row.get(name) for row in rows] for name in names}))
 
 
 def parquet(columns: "pa.Table") -> bytes:

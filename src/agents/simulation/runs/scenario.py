@@ -34,11 +34,13 @@ from ..worlds.outside import Outside, check_inside, is_outside
 __all__ = [
     "check_repeatable",
     "check_scenario",
+    "check_settings",
     "code_of",
     "first_memories",
     "make_policy",
     "make_world",
     "set_up",
+    "try_world",
 ]
 
 _PACKAGE = __name__.partition(".")[0]
@@ -47,13 +49,24 @@ _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state
 
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
+    check_settings(settings)
+    try_world(settings, places)
+    return code_of(settings, *places)
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings with which no run can be made, whatever the world and the policy are."""
     check_inside(settings)
     check_repeatable(settings)
+    first_memories(settings)
+
+
+def try_world(settings: Settings, places: list[Path]) -> World:
+    """The world that the settings name, set up, once its policy could be made; nobody is asked."""
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
-    first_memories(settings)
     set_up(world, settings)
-    return code_of(settings, *places)
+    return world
 
 
 def make_world(settings: Settings, *folders: Path) -> World:

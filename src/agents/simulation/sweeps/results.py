@@ -25,8 +25,7 @@ def write_results(
 ) -> SweepResults:
     """Write a sweep's results, and give them."""
     rows = _rows(sweep, done)
-    known = list(next(iter(done.values()))["metrics"])
-    metrics = list(sweep.metrics or known)
+    metrics = list(sweep.metrics or _metrics_in(sweep, done))
     baseline = {
         key: shown_value(value, sweep.grid[key]) if key in sweep.grid else value
         for key, value in sweep.baseline.items()
@@ -113,21 +112,26 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
     ]
 
 
+def _metrics_in(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The metrics of all runs, in the order of the cells, whichever ended first."""
+    found = (done[cell.name]["metrics"] for cell in sweep.cells() if cell.name in done)
+    return list(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+
 def _plot_names(metrics: Sequence[str]) -> dict[str, str]:
     """By metric, the name of its plot's file: the metric's own, if that leads to no other folder.
 
-    No two metrics have the same, and a metric keeps its own name whatever the others are called.
+    No two metrics have the same file, even on a disk that takes ``Loss`` and ``loss`` for one name.
     """
-    safe = {metric: _safe(metric) for metric in metrics}
-    taken = {name for metric, name in safe.items() if metric == name}
-    for metric, name in safe.items():
-        if metric != name:
-            tries = (f"{name}-{number}" for number in itertools.count(2))
-            safe[metric] = next(
-                each for each in itertools.chain([name], tries) if each not in taken
-            )
-            taken.add(safe[metric])
-    return safe
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for metric in sorted(metrics, key=lambda each: each != _safe(each)):  # own names first
+        tries = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+        names[metric] = next(
+            name for end in tries if (name := _safe(metric) + end).casefold() not in taken
+        )
+        taken.add(names[metric].casefold())
+    return names
 
 
 def _safe(metric: str) -> str:

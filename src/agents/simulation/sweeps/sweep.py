@@ -3,11 +3,8 @@
 import hashlib
 import itertools
 import json
-import os
 import re
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,25 +12,18 @@ from typing import Any, cast
 from ...config.load import joined_overrides, load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
-from ...config.yaml_writer import to_yaml
 from ...errors import ConfigError, RunError, SimulationError
-from ...storage.lock import lock_folder
-from ...storage.private_files import make_folder, replace_file
 from ..loop.keeping import metrics_of
-from ..runs.run import Run
-from ..runs.scenario import code_of, make_world, set_up
-from ..runs.sharded import LOCAL, Engine, check_engine, without_engine
-from ..shards.ray_carrier import Cluster
-from .worker import KILLED, in_processes
+from ..runs.scenario import check_settings, code_of, try_world
+from ..runs.sharded import without_engine
 
-__all__ = ["COLUMNS", "Cell", "Sweep", "engine_for", "read_sweep", "run_cells"]
+__all__ = ["COLUMNS", "Cell", "Sweep", "cell_name", "read_sweep", "shown_value"]
 
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
-_HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
-_LOCK = "sweep.lock"
-_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", _LOCK}
 _KEYS = ("scenario", "question", "set", "variants", "grid", "baseline", "seeds", "metrics")
+_MAKE_A_WORLD = ("simulation", "llm", "reflection", "notes")
+"""The sections of the settings of which a world and a policy are made."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +146,17 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     for key, fine, wanted in checks:
         if not fine:
             raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
+    levels: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
+        (("set",), common),
+        (("grid",), grid),
+    ]
+    levels += [(("variants", name), changes) for name, changes in variants.items()]
+    for place, level in levels:
+        if "seed" in level:  # each run has a seed of its own, which beats all of these
+            raise ConfigError(
+                f"{document.place((*place, 'seed'))}: {place[0]} can't give the seed of a run",
+                hint="give seeds: their number, or a list of them",
+            )
     sweep = Sweep(
         scenario=path.parent / value["scenario"],
         question=str(value.get("question", "")),
@@ -190,19 +191,25 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
         try:
             settings = sweep.settings(cell)
             if cell.seed == sweep.seeds[0]:
-                world = json.dumps(settings.to_dict()["simulation"], sort_keys=True)
+                check_settings(settings)
+                values = settings.to_dict()
+                world = json.dumps([values[each] for each in _MAKE_A_WORLD], sort_keys=True)
                 if world not in found:  # many runs may have the same world
                     found[world] = _metrics_in(settings, sweep)
-        except (ConfigError, SimulationError) as error:
+        except ConfigError as error:
             said = error.why.removeprefix("keyword argument: ")
-            raise type(error)(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+            raise ConfigError(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+        except SimulationError as error:
+            raise RunError(
+                f"{source}: run {cell.name}: {error.why}",
+                hint="no run was made; mend the world or the policy, then give the same command "
+                "again",
+            ) from error
     return list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
 
 
 def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:
-    world = make_world(settings, sweep.scenario.parent)
-    set_up(world, settings)
-    names = list(metrics_of(world, 0, None))
+    names = list(metrics_of(try_world(settings, [sweep.scenario.parent]), 0, None))
     for name in names:
         if name in (*COLUMNS, *sweep.grid):
             raise ConfigError(
@@ -254,140 +261,3 @@ def _is_list_of(value: object, kind: type) -> bool:
     if not isinstance(value, list) or not value or len(set(map(str, value))) < len(value):
         return False
     return all(isinstance(each, kind) and not isinstance(each, bool) for each in value)
-
-
-def engine_for(
-    sweep: Sweep, kind: str | None = None, workers: int | None = None, address: str | None = None
-) -> Engine:
-    """What runs the cells: the engine that a caller names, or the one of the scenario.
-
-    A cell is a run in one process on every engine; ``local`` stands for processes here.
-    """
-    own = sweep.settings().simulation
-    kind = kind or own.engine
-    check_engine(kind, address)
-    return Engine(kind, workers or own.workers or os.cpu_count() or 1, address)
-
-
-def run_cells(
-    sweep: Sweep, folder: Path, engine: Engine, *, force: bool, keep_runs: bool = False
-) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
-    """Run the unfinished cells; give each cell with its summary or its error message.
-
-    Finished cells come first. An interrupted cell starts again. A cell whose process is killed is
-    run once more. A lock keeps other processes from running the same sweep. With ``keep_runs``,
-    each cell gets a report and the scenario's checkpoints; a cell without a report runs again.
-    """
-    _prepare(sweep, folder, force)
-    lock = lock_folder(folder, _LOCK)
-    try:
-        yield from _run_waiting(sweep, folder, engine, keep_runs)
-    finally:
-        lock.release()
-
-
-def _run_waiting(
-    sweep: Sweep, folder: Path, engine: Engine, keep_runs: bool
-) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
-    waiting = []
-    for cell in sweep.cells():
-        done = _finished(folder / "cells" / cell.name, keep_runs)
-        if done is None:
-            waiting.append(cell)
-        else:
-            yield cell, done
-    if not waiting:
-        return
-    there = replace(sweep, scenario=sweep.scenario.absolute())  # for processes in other folders
-    cells = folder.absolute() / "cells"
-    calls = [(there, cell, cells / cell.name, keep_runs) for cell in waiting]
-    with ExitStack() as ended:
-        if engine.kind == "ray":
-            cluster = Cluster(engine.address, engine.workers)
-            ended.callback(cluster.close)
-            results = cluster.results(_run_cell, calls, engine.workers)
-        else:
-            results = in_processes(_run_cell, calls, engine.workers)
-        for place, result in results:
-            yield waiting[place], KILLED if result is None else result
-
-
-def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
-    text = plan = _HEAD + to_yaml(sweep.to_dict(), sort_keys=True)
-    if sweep.question:  # for readers of the folder; it may change when the sweep goes on
-        text += to_yaml({"question": sweep.question})
-    made = folder / "plan.yaml"
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
-    if folder.exists() and any(folder.iterdir()):
-        _check_ours(folder, made)
-        if _without_question(made.read_text()) == plan and not force:
-            if made.read_text() != text:
-                _write(folder, text)
-            return
-        if not force:
-            raise RunError(
-                f"{folder} is of another sweep, or the settings or the code of this one have "
-                "changed since",
-                hint="choose another folder with --out, or start anew with --force",
-            )
-        lock_folder(folder, _LOCK).release()  # raises if another process runs the sweep
-        shutil.rmtree(folder)
-    _write(folder, text)
-
-
-def _write(folder: Path, plan: str) -> None:
-    """Write the plan into the sweep's folder, which is made if there is none."""
-    try:
-        make_folder(folder)
-        make_folder(folder / "cells")
-        replace_file(folder / "plan.yaml", plan)
-    except OSError as error:
-        raise RunError(
-            f"the sweep {str(folder)!r} can't be made: {error}",
-            hint="make room and let your user write there, or choose another with --out",
-        ) from error
-
-
-def _without_question(plan: str) -> str:
-    """The text of a plan without its question, which is the last of its keys."""
-    return re.sub(r"^question: .*", "", plan, count=1, flags=re.MULTILINE | re.DOTALL)
-
-
-def _check_ours(folder: Path, made: Path) -> None:
-    """Refuse a folder that holds files of something other than a sweep."""
-    strange = [
-        path.name
-        for path in sorted(folder.iterdir())
-        if path.name not in _OURS and path.suffix not in (".png", ".tmp")
-    ]
-    if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
-        holds = f": it holds {strange[0]}" if strange else ""
-        raise RunError(f"{folder} exists and is no sweep{holds}", hint="choose another with --out")
-
-
-def _finished(folder: Path, keep_runs: bool) -> dict[str, Any] | None:
-    """The summary of a finished cell, or None. A run writes its summary after its tables."""
-    try:
-        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    except (OSError, ValueError):
-        return None
-    is_whole = summary.get("finished") and (not keep_runs or (folder / "report.html").is_file())
-    return summary if is_whole else None
-
-
-def _run_cell(sweep: Sweep, cell: Cell, folder: Path, keep_runs: bool) -> dict[str, Any] | str:
-    """Run one cell in a process of its own."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        settings = sweep.settings(cell)
-        ticks = settings.simulation.ticks
-        if not keep_runs:  # one checkpoint, at the end: an interrupted cell starts again
-            last = {"checkpoint": {"every": ticks, "keep": 1}}
-            settings = load_settings(settings, overrides=last)
-        with Run.create(folder, settings, scenario=sweep.scenario.parent, engine=LOCAL) as run:
-            for _ in run.advance(ticks):
-                pass
-            return run.finish(report=keep_runs)
-    except Exception as error:  # noqa: BLE001 - the other runs must go on
-        return f"{type(error).__name__}: {error}"

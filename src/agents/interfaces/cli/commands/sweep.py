@@ -59,8 +59,9 @@ def sweep(
     Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
     gets results.parquet, statistics.parquet, plots and report.html.
     """
+    from ....simulation.sweeps.cells import engine_for, run_cells
     from ....simulation.sweeps.results import statistics_rows, write_results
-    from ....simulation.sweeps.sweep import engine_for, read_sweep, run_cells
+    from ....simulation.sweeps.sweep import read_sweep
     from ..progress import Screen, interrupts
 
     plan = read_sweep(file, preset)
