@@ -68,6 +68,10 @@ class Measure(NamedTuple):
     total: float
     mean: float
     """The mean length of a memory, in terms."""
+    frequencies: Places
+    """How many memories have each term."""
+    common: NDArray[np.bool_]
+    """Which terms say little in any text."""
     is_known: bool
     """Whether a memory has a term of the query that is not common."""
 
@@ -83,7 +87,7 @@ def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
         total += weight
     mean = float(found.lengths.sum()) / memories if memories else _USUAL_LENGTH
     is_known = bool(frequencies[~common].any())
-    return Measure(weights, total, mean, is_known)
+    return Measure(weights, total, mean, frequencies, common, is_known)
 
 
 def keyword_scores(by: Measure, found: Matches, k1: float, b: float) -> Floats:

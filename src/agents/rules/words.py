@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["FUNCTION_WORDS", "Stem", "Words", "words_of"]
+__all__ = ["FUNCTION_WORDS", "Stem", "Words", "folded", "root", "words_of"]
 
 Stem = Callable[[str], str]
 
@@ -115,6 +115,20 @@ def words_of(piece: str, stem: Stem | None = None) -> Words:
     # l'école is found by école as well.
     terms += [_term(tail, stem) for tail in _ELIDED.findall(text)]
     return Words(tuple(terms), tuple(spoken))
+
+
+def folded(text: str) -> str:
+    """A text without case, accents and apostrophes: if it has a term, it has the term's root."""
+    plain = _bare(text).casefold()
+    return _APOSTROPHE.sub("", plain) if "'" in plain or "’" in plain else plain
+
+
+def root(term: str) -> str:
+    """What all words with this term begin with: ``happi`` is the term of ``happy`` as well.
+
+    A few short words with another beginning are left out, such as ``dying`` with the term ``die``.
+    """
+    return term[: max(2, len(term) - 2)] if term.isalpha() else term
 
 
 def _term(word: str, stem: Stem | None) -> str:

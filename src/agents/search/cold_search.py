@@ -1,6 +1,8 @@
 """Searching cold memories: in mem0's store, and in the journal for memories the store lacks."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +25,6 @@ from .request import SearchRequest
 from .scope import Scope, pinned_in
 
 __all__ = ["ColdSearch"]
-
-_WORDS, _WORDS_ALONE = 2, 8
-"""How many words of a query are looked for in the texts of cold memories; each word takes a pass
-over all texts. The second number is for a query without a vector."""
-_MOST_BY_WORDS = 200
-"""If more cold memories have a word, the newest of them will do: it is no name or number."""
 
 _MOST_UNSYNCED = 1000
 """If the store lacks more memories, it is brought up to date before a search."""
@@ -139,18 +135,16 @@ class ColdSearch:
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()
             unsynced = shelf.unsynced(agent_id, self._store.written)
-        has_vector = bool(asked.vectors[0].any())
-        words = asked.rarest(0, _WORDS if has_vector else _WORDS_ALONE)
+        named = asked.with_words(0, partial(shelf.with_roots, agent_id))
         records: list[Shelved] = []
-        if has_vector or not words:
+        if asked.vectors[0].any() or named is None:
             is_in_store = bool(self._store.written) and not request.exact
             records = self._near(block, asked.vectors[0], most, only, unsynced, is_in_store)
-        if words:
+        if named:
             known = {record.sequence for record in records}
-            found = shelf.with_words(agent_id, words, _MOST_BY_WORDS)
-            fresh = [sequence for sequence in found if sequence not in known]
-            named = [each.record for each in shelf.many(agent_id, fresh)]
-            records += self._passing(block, named, only)
+            fresh = [sequence for sequence in named if sequence not in known]
+            more = [each.record for each in shelf.many(agent_id, fresh)]
+            records += self._passing(block, more, only)
         return sorted(records, key=lambda record: record.sequence)
 
     def _named(
@@ -171,13 +165,9 @@ class ColdSearch:
             return records
         scores = _similarities(records, vector).tolist()
         order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
-        words = [word.casefold() for word in asked.rarest(0, _WORDS)]
-        worded = [
-            at
-            for at, record in reversed(list(enumerate(records)))
-            if any(word in record.content.casefold() for word in words)
-        ]
-        chosen = {*order[:most], *worded[:_MOST_BY_WORDS]}
+        texts = [(at, record.content) for at, record in enumerate(records)]
+        worded = asked.with_words(0, lambda _, before: nullcontext(texts[:before][::-1]))
+        chosen = {*order[:most], *(worded or ())}
         return [records[at] for at in sorted(chosen)]
 
     def _away(self, records: Sequence[Shelved], asked: HybridScore) -> ColdCandidates:

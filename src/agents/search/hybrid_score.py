@@ -29,6 +29,7 @@ from ..storage.resident.keyword_index import Query, Vocabulary
 from ..storage.resident.sessions import SESSION, Sessions
 from ..storage.vectors import Quantised, quantise
 from .classic_score import ClassicScore
+from .cold_words import Having, with_words
 
 __all__ = ["ColdCandidates", "HybridScore", "Parts", "QueryReader", "ScoreSettings", "Wording"]
 
@@ -45,6 +46,11 @@ class Wording(NamedTuple):
     by: Measure
     keyword: Floats
     found: Matches
+
+    @property
+    def is_known(self) -> bool:
+        """Whether one of these memories has a term of the query that is not common."""
+        return not self.by.common[self.found.terms].all()
 
     def covered(self) -> Floats:
         """How much of the query each memory has, however long the memory is."""
@@ -126,10 +132,16 @@ class HybridScore:
             {},
         )
 
-    def rarest(self, index: int, most: int) -> list[str]:
-        """The words of a query that say most about what is meant."""
+    def with_words(self, index: int, having: Having) -> list[int] | None:
+        """The numbers of texts that have words of a query; None if the query has none that count.
+
+        Without a vector, these are all texts that have one.
+        """
         own = self._wordings[index]
-        return [] if own is None else self._reader.rarest(own.by, self._texts[index], most)
+        if own is None or own.by.common.all():
+            return None
+        alone = not self.vectors[index].any()
+        return self._reader.with_words(own.by, self._texts[index], having, alone=alone)
 
     def include(self, index: int, away: ColdCandidates) -> None:
         """Let memories that are not resident take part; all memories are scored on one scale."""
@@ -202,7 +214,7 @@ class HybridScore:
             keyword = covered = None
         else:
             pair = (own, others) if others is not None else (own,)
-            is_known = own.by.is_known or (others is not None and len(others.found.terms) > 0)
+            is_known = own.by.is_known or (others is not None and others.is_known)
             keyword = np.concatenate([each.keyword for each in pair]) if is_known else None
             covered = np.concatenate([each.covered() for each in pair]) if is_known else None
         vector = np.concatenate([similarities, away.similar])
@@ -355,11 +367,9 @@ class QueryReader:
         """How well the words of a query match texts that are in no index."""
         return self._wording(by, self._vocabulary.count(query, texts))
 
-    def rarest(self, by: Measure, query: str, most: int) -> list[str]:
-        """The rarest words of a query, as they are written, without function words."""
-        asked = self._vocabulary.query(query)
-        order = np.argsort(-by.weights, kind="stable").tolist()
-        return [asked.written[place] for place in order if not asked.common[place]][:most]
+    def with_words(self, by: Measure, query: str, having: Having, *, alone: bool) -> list[int]:
+        """The numbers of texts that are in no index and have words of a query."""
+        return with_words(self._vocabulary, by, query, having, alone=alone)
 
     def speaker_named(self, text: str, sessions: Sessions) -> int | None:
         """The number of the speaker whose name is in a query, if there is only one."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hybrid import SMALL_TALK, Make, Ones, contents
 
-from agents import MemoryBank
+from agents import AgentMemory, MemoryBank
 
 
 def test_an_agent_whose_memories_are_all_cold_finds_them(make: Make) -> None:
@@ -121,3 +121,52 @@ def test_what_is_cold_is_found_alike_before_and_after_a_commit_and_a_sync(
         committed = found()
         bank.sync()
         assert found() == committed == pending
+
+
+def _cold(alice: AgentMemory, *texts: str) -> None:
+    alice.add_many([(text, None, None, {"temperature": "cold"}) for text in texts])
+
+
+@pytest.mark.parametrize("provider", ["none", "offline"])
+def test_a_name_in_a_cold_memory_is_found_beside_a_word_that_many_have(
+    make: Make, provider: str
+) -> None:
+    alice = make(embedder={"provider": provider})
+    deals = [f"the market deal number {n}" for n in range(700)]
+    _cold(alice, "Zoltan never pays back", *deals[:600])
+    alice.add_many(deals[600:])
+    for query in ("market Zoltan", "did the market deal with Zoltan work?"):
+        found = contents(alice.search(query, 1, include_cold=True))
+        assert found == ["Zoltan never pays back"]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("bridges", "The bridge is closed"),
+        ("happiness", "She was happy"),
+        ("cafe", "The Café burned"),
+        ("ÉCOLE", "l'école est fermée"),
+        ("abc", "the code ＡＢＣ"),
+        ("obrien", "O'Brien lies"),
+        ("Al", "Al has a boat"),
+        ("agent_X", "NEVER trust Agent_X"),
+        ("茶", "我喜欢茶"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["keyword", "hybrid"])
+def test_a_cold_memory_is_found_by_the_words_of_a_resident_one(
+    make: Make, query: str, text: str, mode: str
+) -> None:
+    alice = make(retrieval={"mode": mode})
+    _cold(alice, text, *(f"we also walked along the wall {n}" for n in range(250)))
+    assert contents(alice.search(query, 1, include_cold=True)) == [text]
+
+
+def test_a_function_word_of_a_cold_memory_lowers_no_score(make: Make) -> None:
+    alice = make()
+    alice.add("stripes on horses are called zebras in africa")
+    (before,) = alice.search("the zebu", 1)
+    _cold(alice, "the ship")
+    (after,) = alice.search("the zebu", 1, include_cold=True)
+    assert (after.memory.content, after.score) == (before.memory.content, before.score)

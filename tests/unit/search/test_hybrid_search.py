@@ -94,15 +94,14 @@ def test_one_search_and_many_give_the_same_bits() -> None:
         ]
 
 
-def test_signs_of_like_in_a_word_are_only_themselves(make: Make) -> None:
-    alice = make(embedder={"provider": "none"})
+@pytest.mark.parametrize("provider", ["none", "offline"])
+def test_identifiers_in_cold_memories_are_found_as_they_are(make: Make, provider: str) -> None:
+    alice = make(embedder={"provider": provider})
     for text in ("a100b", "a1_0b", "50% off", "500 off"):
         alice.demote(alice.add(text).id, "cold")
-    shelf = alice.parts.ledger.resident.shelf
-    assert shelf.with_words("alice", ["a1_0b"], 9) == [2]
-    assert shelf.with_words("alice", ["50%"], 9) == [3]
-    assert shelf.with_words("alice", ["OFF"], 9) == [4, 3]
-    assert contents(alice.search("a1_0b", 1, include_cold=True)) == ["a1_0b"]
+    for query in ("a1_0b", "50%", "500"):
+        (found,) = contents(alice.search(query, 1, include_cold=True))
+        assert query in found
 
 
 def test_a_long_note_with_the_word_asked_for_is_found_among_short_memories(make: Make) -> None:

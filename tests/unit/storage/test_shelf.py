@@ -84,8 +84,6 @@ def test_what_became_cold_out_of_order_is_read_in_order(open_bank: OpenBank) -> 
             bank.parts.ledger.move("alice", [int(each[-6:], 16) for each in part], COLD, "spill")
     assert [each.id for each in alice.all(temperature="cold")] == ids
     assert [row[1] for row in shelf.table.all_now()] == [*range(1, 25)]
-    assert shelf.with_words("alice", ["TEXT"], 5) == [24, 23, 22, 21, 20]
-    assert shelf.with_words("alice", ["text00", "text021"], 4) == [22, 10, 9, 8]
 
 
 @pytest.mark.parametrize("leaving", [63, 64, 65, 100, 130])

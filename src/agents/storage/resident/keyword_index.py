@@ -44,8 +44,8 @@ class Query(NamedTuple):
     """For each word the place of its term in ``terms``; -1 if the term was left out."""
     common: NDArray[np.bool_]
     """Which terms say little in any text."""
-    written: tuple[str, ...]
-    """Each term as it may stand in a text: the word of the query, not its stem."""
+    names: tuple[str, ...]
+    """The terms themselves."""
 
 
 def stem_of(language: str | None) -> Stem | None:
@@ -149,25 +149,23 @@ class Vocabulary:
         return {term for found in pieces for term in found.terms}
 
     def _read(self, text: str) -> Query:
-        written: dict[str, str] = {}
+        place: dict[str, int] = {}
         spoken: list[tuple[str, str]] = []
         for piece in text.split():
             found = self._spoken.get(piece) or self._hear(piece)
             for term in found.terms:
-                written.setdefault(term, term)
-            for word, term in found.spoken:
-                if len(spoken) < _MOST_WORDS:
-                    spoken.append((word, term))
-                written[term] = word.casefold()
-        terms = list(written)[:_MOST_TERMS]
-        place = {term: index for index, term in enumerate(terms)}
+                place.setdefault(term, len(place))
+            spoken += found.spoken[: _MOST_WORDS - len(spoken)]
+        terms = list(place)[:_MOST_TERMS]
         numbers = [self._terms.get(term, -1) for term in terms]
         return Query(
             np.array(numbers, np.int32),
             tuple([word for word, _ in spoken]),
-            np.array([place.get(term, -1) for _, term in spoken], np.intp),
+            np.array(
+                [at if (at := place[term]) < _MOST_TERMS else -1 for _, term in spoken], np.intp
+            ),
             np.array([number in self._common for number in numbers], bool),
-            tuple([written[term] for term in terms]),
+            tuple(terms),
         )
 
     def _hear(self, piece: str) -> Words:

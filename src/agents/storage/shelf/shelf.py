@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from heapq import merge
 from itertools import repeat
 from operator import attrgetter
-from string import ascii_lowercase, ascii_uppercase
 
 from ...errors import BankDamaged
 from ...memory.context import TokenCounter, approximate_tokens
@@ -19,7 +19,6 @@ __all__ = ["ColdFact", "Shelf"]
 
 
 _NOTHING: Mapping[int, Stored | None] = {}
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)  # SQLite's LIKE compares in this way
 _by_sequence = attrgetter("sequence")
 
 
@@ -129,16 +128,23 @@ class Shelf:
             facts.append(ColdFact(*own, *used, len(each.recalls), each.traits))
         return sorted(facts, key=_by_sequence)
 
-    def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
-        """The newest cold memories of an agent whose text has one of these words."""
-        pending, stored = self._pending_of(agent), self.table.with_words(agent, words, most)
-        found = [sequence for sequence in stored if sequence not in pending]
-        folded = [word.translate(_LOWER) for word in words]
-        for record in self._waiting(agent, Retention.ACTIVE, Temperature.COLD):
-            text = record.content.translate(_LOWER)
-            if any(word in text for word in folded):
-                found.append(record.sequence)
-        return sorted(found, reverse=True)[:most]
+    @contextmanager
+    def with_roots(
+        self, agent: str, roots: Sequence[str], before: int
+    ) -> Iterator[Iterator[tuple[int, str]]]:
+        """Numbers and texts of cold memories that may have the root of a term, newest first.
+
+        All numbers are less than ``before``.
+        """
+        pending = self._pending_of(agent)
+        waiting = [
+            (each.sequence, each.content)
+            for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD)
+            if each.sequence < before
+        ]
+        with closing(self.table.with_roots(agent, roots, before)) as stored:
+            saved = (each for each in stored if each[0] not in pending)
+            yield merge(sorted(waiting, reverse=True), saved, reverse=True)
 
     def with_value(self, agent: str, name: str, value: str) -> list[Shelved]:
         """An agent's memories, whatever their retention, whose metadata has this value."""
