@@ -42,9 +42,9 @@ def _check_evidence(bank: OpenBank, new: NewBatch) -> None:
             find(bank, agent_id, memory_id, deleted=True)
 
 
-def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:
+def add_new(bank: OpenBank, new: NewBatch, *, may_merge: bool = True) -> Sequence[Memory]:
     """Store memories that are checked, or what becomes of them: the result has one for each."""
-    merges = bank.settings.memory.merge_duplicates
+    merges = may_merge and bank.settings.memory.merge_duplicates
     if not merges and not _has_key(new):
         return bank.add_new(new)
     with bank.changing():
@@ -87,7 +87,7 @@ def update(
     new = NewBatch.of(
         [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), **fixed}), options)]
     )
-    return add_new(bank, new)[0]
+    return add_new(bank, new, may_merge=False)[0]
 
 
 def _has_key(new: NewBatch) -> bool:

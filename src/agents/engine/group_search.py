@@ -1,6 +1,7 @@
 """Searches of an agent among its own memories and the boards of its groups."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from ..memory.context import fit
@@ -81,7 +82,9 @@ def _found(bank: OpenBank, request: SearchRequest, on_boards: Filter) -> Hits:
         for hit in hits
         if not _comes_first(bank, hit.memory, request)
     ]
-    rest.sort(key=_order if query.strip() else _order_of_newest)
+    if len(found) > 1:
+        by_tier = bank.settings.retrieval.pins_first
+        rest.sort(key=_order if query.strip() else partial(_order_of_newest, by_tier))
     chosen = rest[: max(0, request.limit - len(first))]
     kept = fit(first, chosen, request.budget, bank.search.count_tokens)
     result = Hits(kept.kept)
@@ -139,9 +142,9 @@ def _order(hit: Hit) -> tuple[float, float, int, str, int]:
     )  # fmt: skip
 
 
-def _order_of_newest(hit: Hit) -> tuple[int, int, str, int]:
+def _order_of_newest(by_tier: bool, hit: Hit) -> tuple[int, int, str, int]:
     memory = hit.memory
-    return int(memory.tier), -memory.created_tick, memory.agent_id, -memory.sequence
+    return by_tier * memory.tier, -memory.created_tick, memory.agent_id, -memory.sequence
 
 
 def _count(bank: OpenBank, hits: Sequence[Hit]) -> None:

@@ -113,7 +113,7 @@ def _why_lost(bank: OpenBank, memory: Memory | None) -> str:
     """Why a memory no longer holds; empty if it does. An archived memory may hold."""
     if memory is None:
         return "is gone"
-    if memory.retention is Retention.DELETED:
+    if memory.retention is Retention.DELETED or memory.is_expired(bank.tick):
         return "was deleted"
     resident = bank.ledger.resident
     if memory.retention is Retention.ARCHIVED:

@@ -387,7 +387,8 @@ class _Look:
         for block in several:
             near = _similarity(block, most) >= at
             looked_at = len(near)
-            near &= self._alive_in(block)[block.size - looked_at :]
+            alive = self._alive_in(block)[block.size - looked_at :]
+            near &= alive & alive[:, None]
             if np.count_nonzero(near) == np.count_nonzero(near.diagonal()):
                 continue  # each is near to itself alone
             groups = suggest.groups_of(near)

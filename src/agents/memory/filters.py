@@ -1,5 +1,6 @@
 """Filters: which memories a search may return."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
@@ -11,9 +12,10 @@ from .requests import check_whole
 from .temperature import Temperature, parse_temperature
 from .tiers import Tier, parse_tier
 
-__all__ = ["ANY", "Filter", "parse_filter", "parse_filter_and_cold"]
+__all__ = ["ANY", "Filter", "in_session", "parse_filter", "parse_filter_and_cold"]
 
 _Value = TypeVar("_Value")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 class Filter(NamedTuple):
@@ -100,6 +102,16 @@ def parse_filter_and_cold(
     if include_cold and only.temperatures is not None:
         only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
     return only, include_cold or only.wants_cold
+
+
+def in_session(session: object) -> dict[str, object]:
+    """The condition that a memory is of a session: 7 and "7" name the same one."""
+    named = [session]
+    if isinstance(session, str) and _WHOLE.fullmatch(session):
+        named += [int(session)]
+    elif isinstance(session, int) and not isinstance(session, bool):
+        named += [str(session)]
+    return {"metadata.session": {"$in": named} if len(named) > 1 else session}
 
 
 def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:

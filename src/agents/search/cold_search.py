@@ -97,22 +97,32 @@ class ColdSearch:
         self._resident.check_shelf(block.agent_id)
         limit = request.limit
         front, near = self._ranker.newest(block, limit, scope)
-        cold = self._newest(block, limit, request.only)
+        cold = self._newest(block, request)
         near += [self._ranker.hit(each, 0.0) for each in cold]
-        near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
+        by_tier = self._ranker.pins_first
+        near.sort(key=lambda hit: (by_tier and hit.memory.tier, -hit.memory.sequence))
         return front + near[: max(0, limit - len(front))]
 
-    def _newest(self, block: AgentColumns, most: int, only: Filter) -> list[Memory]:
-        facts = self._resident.shelf.cold(block.agent_id)
-        facts.sort(key=lambda fact: (fact.tier, -fact.sequence))
+    def _newest(self, block: AgentColumns, request: SearchRequest) -> list[Memory]:
+        if request.shelved is not None:
+            records = self._among(block, request.shelved, request.only)
+            return [each.memory(block.agent_id, block.prefix) for each in records]
+        facts, by_tier = self._resident.shelf.cold(block.agent_id), self._ranker.pins_first
+        facts.sort(key=lambda fact: (by_tier and fact.tier, -fact.sequence))
         found: list[Memory] = []
         for fact in facts:
-            if len(found) == most:
+            if len(found) == request.limit:
                 break
             memory = self._resident.memory(block.agent_id, fact.sequence)
-            if memory is not None and self._is_seen(memory) and only.allows(memory):
+            if memory is not None and self._is_seen(memory) and request.only.allows(memory):
                 found.append(memory)
         return found
+
+    def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Shelved]:
+        """Those of these memories that are not deleted and pass."""
+        stored = [each.record for each in self._resident.shelf.many(block.agent_id, numbers)]
+        kept = [each for each in stored if each.retention != Retention.DELETED]
+        return self._visible(block, kept, only)
 
     def _found(
         self,
@@ -156,10 +166,7 @@ class ColdSearch:
         only: Filter,
     ) -> list[Shelved]:
         """Of these memories, those that are most similar, or have a rare word of the query."""
-        stored = [each.record for each in self._resident.shelf.many(block.agent_id, numbers)]
-        records = self._visible(
-            block, [each for each in stored if each.retention != Retention.DELETED], only
-        )
+        records = self._among(block, numbers, only)
         vector = asked.vectors[0]
         if not records or not vector.any():
             return records

@@ -70,7 +70,8 @@ class Ranker:
         *,
         pins_first: bool = True,
     ) -> None:
-        self._pins_first = pins_first
+        self.pins_first = pins_first
+        """Whether tiers count where nothing else does."""
         self._boosts = tuple(boosts)
         self._boost_array = np.array(boosts, np.float64)
         self._boost_objects = np.array(self._boost_array.tolist(), object)
@@ -291,7 +292,7 @@ class Ranker:
 
     def _newest_rows(self, block: AgentColumns, most: int, scope: Scope | None) -> list[int]:
         """The rows that do not come first, by tier, and of a tier the newest first."""
-        tiers = block.tiers if self._pins_first else np.full(block.size, _NORMAL)
+        tiers = block.tiers if self.pins_first else np.full(block.size, _NORMAL)
         columns = len(tiers) - 1 - np.argsort(tiers[::-1], kind="stable")
         open_to = tiers != _PINNED
         if scope is not None and scope.hidden is not None:

@@ -125,7 +125,14 @@ class PlainModel(ModelLimits):
             return [copy.copy(self._store(*item)) for item in items]
 
     def _store(
-        self, agent: str, content: str, tier: int | None, metadata: Given, options: Given = None
+        self,
+        agent: str,
+        content: str,
+        tier: int | None,
+        metadata: Given,
+        options: Given = None,
+        *,
+        may_merge: bool = True,
     ) -> Kept:
         """Add a memory, put it in the place of a former version, or count a repetition."""
         self._expire({agent})  # a pinned one past its end, which the one before pushed down
@@ -137,7 +144,8 @@ class PlainModel(ModelLimits):
         if key is not None:
             metadata = {**(metadata or {}), "memory_key": key}
         ttl = chosen.get("ttl")
-        same = self._repeated(agent, content, key, former, ttl) if self.rules.merges else None
+        merges = may_merge and self.rules.merges
+        same = self._repeated(agent, content, key, former, ttl) if merges else None
         if same is not None:
             same.use(self.tick, 1.0)
             return self.set_tier(agent, same.sequence, min(tier, same.tier))
@@ -187,7 +195,10 @@ class PlainModel(ModelLimits):
         own = {name: value for name, value in memory.metadata.items() if name not in fixed}
         before, memory.alias = memory.alias, memory.alias or identifier
         try:
-            return self.add_many([(agent, content, wanted, own, options)])[0]
+            with self._all_or_nothing():
+                self._expire({agent})
+                new = self._store(agent, content, wanted, own, options, may_merge=False)
+                return copy.copy(new)
         except Refused:
             self.memories[agent, sequence].alias = before
             raise

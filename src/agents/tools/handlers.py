@@ -6,7 +6,7 @@ from typing import Any
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock, reading
 from ..errors import InvalidInput
-from ..memory.filters import parse_filter
+from ..memory.filters import in_session, parse_filter
 from ..memory.records import Hit
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
@@ -201,7 +201,7 @@ def _filtered(arguments: Json) -> Json:
     """The arguments with the session as a condition on metadata."""
     given = dict(arguments)
     if "session" in given:
-        own = {"metadata.session": given.pop("session")}
+        own = in_session(given.pop("session"))
         filters = given.get("filters", {})
         is_apart = filters.keys().isdisjoint(own)  # else both must hold
         given["filters"] = {**filters, **own} if is_apart else {"$and": [filters, own]}

@@ -240,6 +240,13 @@ def test_search_compares_metadata(tiermem: Command, condition: str, days: list[i
     assert sorted(row["metadata"]["day"] for row in done.json["results"]) == days
 
 
+def test_a_session_is_found_by_its_number(tiermem: Command) -> None:
+    tiermem("init", "crew", "--set", "storage.sync=manual")
+    tiermem("add", "crew", "-a", "alice", "--session", "7", "fish is cheap")
+    done = tiermem("search", "crew", "-a", "alice", "fish", "--filter", "session=7", "--json")
+    assert [row["content"] for row in done.json["results"]] == ["fish is cheap"]
+
+
 @pytest.mark.parametrize("text", ["day == 3", "day=>3", "day<>3", "day>", "day", "", "place=!bay"])
 def test_a_filter_that_compares_nothing_is_refused(
     tiermem: Command, folder: Path, text: str

@@ -96,7 +96,6 @@ def test_a_key_is_repeated_by_its_own_text_alone(alice: AgentMemory) -> None:
     assert plain.id != first.id
     alice.add("I am vegan", key="diet")
     assert texts(alice.all()) == ["I eat meat", "I am vegan"]
-    assert alice.update(plain.id, "i eat meat").id == plain.id
     assert alice.history("diet")[0].tier.name == "IMPORTANT"
 
 
@@ -130,3 +129,12 @@ def test_an_archived_row_of_an_import_is_stored_beside_the_active_one(bank: Memo
     alice = bank.agent("alice")
     assert [each.sequence for each in alice.all()] == [1]
     assert [each.sequence for each in alice.hidden(Retention.ARCHIVED)] == [2]
+
+
+def test_an_update_is_never_a_repetition(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    first = alice.add("x is y", "important", {"a": 1})
+    second = alice.update(first.id, "x is y", tier="low", metadata={"a": 2})
+    assert (second.tier, second.metadata["a"]) == (4, 2)
+    assert alice.update(second.id, "X  is Y").content == "X  is Y"
+    assert [each.content for each in alice.history(first.id)] == ["x is y", "x is y", "X  is Y"]

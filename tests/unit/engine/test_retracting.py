@@ -378,3 +378,14 @@ def test_evidence_is_a_memory_of_the_agent_in_a_batch_too(bank: MemoryBank) -> N
         with pytest.raises(MemoryNotFound):
             alice.add("the roads are wet", evidence=iter([own.id, wrong]))
     assert alice.all() == [own]
+
+
+def test_expired_evidence_is_gone_before_and_after_a_sweep(bank: MemoryBank) -> None:
+    ann = bank.agent("ann")
+    evidence = ann.add(LIE, ttl=2)
+    insight = ann.add("do not drink <0 1>", kind="insight", evidence=[evidence.id])
+    assert ann.flags(insight.id) == []
+    bank.advance(3)
+    before = ann.flags(insight.id)
+    bank.sweep()
+    assert before == ann.flags(insight.id) == [f"evidence {evidence.id} was deleted"]

@@ -246,6 +246,14 @@ def test_near_identical_memories_are_found(alice: AgentMemory) -> None:
     assert "2 memories are near-identical (similarity 0.98 or more)" in said.reason
 
 
+def test_what_expired_is_no_duplicate(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    alice.add("coins <10 1>")
+    alice.add("coins! <10 1.1>", ttl=2)
+    bank.advance(5)
+    assert found(alice.status(), "duplicates") == []
+
+
 def test_agents_may_share_memories(bank: MemoryBank) -> None:
     for name in ("alice", "bob"):
         bank.agent(name).add("coins <10 1>")

@@ -170,3 +170,29 @@ def test_a_function_word_of_a_cold_memory_lowers_no_score(make: Make) -> None:
     _cold(alice, "the ship")
     (after,) = alice.search("the zebu", 1, include_cold=True)
     assert (after.memory.content, after.score) == (before.memory.content, before.score)
+
+
+def test_a_blank_query_for_what_was_superseded_gives_that(make: Make) -> None:
+    alice = make()
+    alice.add("diet meat", key="diet")
+    alice.add("diet vegan", key="diet")
+    _cold(alice, "cold thing")
+    found = alice.search("", include_superseded=True)
+    assert contents(found) == ["diet vegan", "diet meat"]
+
+
+def test_blank_queries_sort_alike_with_cold_memories_and_boards(make: Make) -> None:
+    alice = make(preset="generative-agents")
+    for text, tier in (("a", "pinned"), ("b", "low"), ("c", "critical"), ("d", "normal")):
+        alice.add(text, tier)
+    _cold(alice, "e")
+    assert contents(alice.search("")) == ["d", "c", "b", "a"]
+    assert contents(alice.search("", include_groups=True)) == ["d", "c", "b", "a"]
+    assert contents(alice.search("", include_cold=True)) == ["e", "d", "c", "b", "a"]
+
+
+def test_an_agent_in_no_group_finds_the_same_with_boards(make: Make) -> None:
+    alice = make(retrieval={"diversity": 0.5})
+    alice.add_many(["red boat in bay", "red boat in bay now", "gold fish market", "a red boat"])
+    found = contents(alice.search("red boat gold", 3))
+    assert contents(alice.search("red boat gold", 3, include_groups=True)) == found

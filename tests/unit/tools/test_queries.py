@@ -61,3 +61,12 @@ def test_a_session_takes_no_level_of_the_filters(alice: AgentMemory) -> None:
     result = tools.call(alice, "memory_query", both).result
     assert result is not None
     assert result["results"] == []
+
+
+@pytest.mark.parametrize("session", [7, "7"])
+def test_a_session_may_be_a_number(alice: AgentMemory, session: object) -> None:
+    kept = alice.add("east <1 1>", session=session)
+    alice.add("west <1 1>", session="07")
+    result = tools.call(alice, "memory_query", {"session": "7"}).result
+    assert result is not None
+    assert [row["id"] for row in result["results"]] == [kept.id]
