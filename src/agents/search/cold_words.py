@@ -18,9 +18,9 @@ of the roots, and all that have one. The newest text comes first, and has the la
 
 _WORDS = 2
 """By how many words of a query memories are found that its vector does not find."""
-_MOST_BY_WORD = 200
+_MOST_BY_WORD = 100
 """If more memories have a word, the newest of them will do: it is no name or number."""
-_MOST_LIKELY = 300
+_MOST_LIKELY = 200
 """If more texts have the root of a word, the newest of them are looked at."""
 _MOST_ROOTS = 8
 """How many words are looked for, those that the fewest resident memories have."""
