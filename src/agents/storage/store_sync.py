@@ -272,6 +272,8 @@ class StoreSync:
         if ids and self.exists and not self._cursor.vacuum:
             with self._naming_the_repair():
                 self._store.open(written=self._cursor.commit > 0)
+                # Before they go: a process that ends now must not leave a store that lacks rows.
+                self._save(rows=max(0, self._cursor.rows - len(ids)))
                 self._store.delete(ids)
 
     def rebuild(self, progress: Progress | None = None) -> list[str]:
