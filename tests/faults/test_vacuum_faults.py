@@ -160,3 +160,66 @@ def test_checkpoints_from_before_a_purge_are_named(tmp_path: Path) -> None:
         bank.checkpoint(tmp_path / "bank" / "after.tmck")
         named = [each.partition(": ")[0] for each in bank.vacuum()]
     assert sorted(named) == sorted(map(str, earlier))
+
+
+def named(bank: MemoryBank) -> list[str]:
+    """The files that a vacuum names."""
+    return sorted(Path(each.partition(": ")[0]).name for each in bank.vacuum())
+
+
+def test_a_checkpoint_is_named_whatever_its_name_is(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder / "before.backup")
+        bank.agent("alice").forget(secret.id)
+        bank.checkpoint(folder / "after")
+        (folder / "no checkpoint").write_bytes(b"")
+        assert named(bank) == ["before.backup"]
+
+
+def test_a_checkpoint_with_the_number_of_a_commit_of_another_past_is_named(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder / "first.tmck")
+        bank.agent("alice").add("salt is dear")
+        bank.agent("alice").add("so is pepper")
+        bank.checkpoint(folder / "third.tmck")
+    with MemoryBank.restore(folder / "first.tmck", folder, embedder=Directions()) as bank:
+        bank.agent("alice").forget(secret.id)
+        bank.agent("alice").add("salt is cheap")
+        bank.agent("alice").add("so is pepper")
+        bank.checkpoint(folder / "after.tmck")
+        assert named(bank) == ["first.tmck", "third.tmck"]
+
+
+@pytest.mark.parametrize("is_of_before", [False, True])
+def test_a_restored_bank_names_checkpoints_from_before_its_past(
+    folder: Path, is_of_before: bool
+) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.agent("alice").add("salt is dear")
+        bank.checkpoint(folder / "before.tmck")
+        bank.agent("alice").forget(secret.id)
+        if is_of_before:  # a version that did not keep the last purge
+            bank.parts.ledger.journal.set(last_purge=None)
+        bank.checkpoint(folder / "after.tmck")
+        bank.agent("alice").add("so is pepper")
+        bank.checkpoint(folder / "last.tmck")
+    with MemoryBank.restore(folder / "last.tmck", folder, embedder=Directions()) as bank:
+        bank.agent("alice").add("and sugar")
+        bank.checkpoint(folder / "new.tmck")
+        # What an earlier version wrote does not say whether it is from after the purge.
+        unsure = ["after.tmck"] if is_of_before else []
+        assert named(bank) == [*unsure, "before.tmck"]
+
+
+def test_a_bank_of_before_names_its_earlier_checkpoints(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder / "before.tmck")
+        bank.agent("alice").forget(secret.id)
+        bank.agent("alice").add("salt is dear")
+        bank.checkpoint(folder / "after.tmck")
+        bank.parts.ledger.journal.set(last_purge=None)
+        assert named(bank) == ["before.tmck"]

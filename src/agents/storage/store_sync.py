@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
-from .bank_mark import checkpoints_before
+from .found_checkpoints import checkpoints_before_purge
 from .journal.journal import Journal
 from .leftovers import TemporaryFolder
 from .mem0.store import Mem0Store, store_config
@@ -56,7 +56,7 @@ _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
 _READ = "another program reads it; end that program, and vacuum again"
 _UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
-_EARLIER = "a checkpoint from before the last purge; delete it if you don't need it"
+_EARLIER = "a checkpoint that may be from before the last purge; delete it if you don't need it"
 _PAUSE = 10
 """After a write that failed, commits leave the store alone, this many times as long as it took."""
 
@@ -306,8 +306,9 @@ class StoreSync:
                 self._fill(progress)
         left += [f"{path}: {_UNUSED}" for path in self._store.unused()]
         purge = self._journal.last_purge()
-        if self._folder is not None and purge:
-            left += [f"{path}: {_EARLIER}" for path in checkpoints_before(self._folder, purge)]
+        if self._folder is not None and purge is not None:
+            earlier = (self._folder, self._bank_id, purge, self._journal.hash_of)
+            left += [f"{path}: {_EARLIER}" for path in checkpoints_before_purge(*earlier)]
         return left
 
     def _fill(self, progress: Progress | None) -> str:
