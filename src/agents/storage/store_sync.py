@@ -57,6 +57,7 @@ _KEPT = "the journal has every memory; rebuild the store with"
 _READ = "another program reads it; end that program, and vacuum again"
 _UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
 _EARLIER = "a checkpoint that may be from before the last purge; delete it if you don't need it"
+_DAMAGED = "a damaged journal that a restore moved aside; delete it if you don't need it"
 _PAUSE = 10
 """After a write that failed, commits leave the store alone, this many times as long as it took."""
 
@@ -309,6 +310,8 @@ class StoreSync:
         if self._folder is not None and purge is not None:
             earlier = (self._folder, self._bank_id, purge, self._journal.hash_of)
             left += [f"{path}: {_EARLIER}" for path in checkpoints_before_purge(*earlier)]
+            damaged = sorted(self._folder.glob("journal.db.damaged-*"))
+            left += [f"{path}: {_DAMAGED}" for path in damaged]
         return left
 
     def _fill(self, progress: Progress | None) -> str:
