@@ -31,6 +31,13 @@ if end == "half-way":
         deletes(self, ids)
         os.kill(os.getpid(), signal.SIGKILL)
     Mem0Store.delete = dies
+if way == "repair":
+    moves = Mem0Store.set_aside
+    def dies(self, *names):
+        moves(self, *names)
+        os.kill(os.getpid(), signal.SIGKILL)
+    Mem0Store.set_aside = dies
+    bank.repair_store()
 alice = bank.agent("alice")
 gone = [memory for memory in alice.all() if memory.content.startswith("secret")]
 if way == "forget":
@@ -57,9 +64,10 @@ if end == "kill":
         ("group", "kill"),
         ("sweep", "kill"),
         ("sweep", "half-way"),
+        ("repair", "half-way"),
     ],
 )
-def test_a_bank_opens_after_a_process_that_forgot_and_did_not_close_it(
+def test_a_bank_opens_after_a_process_that_emptied_its_store_and_did_not_close_it(
     folder: Path, way: str, end: str
 ) -> None:
     with MemoryBank.open(folder, embedder=Directions(), preset="vector") as bank:
@@ -80,4 +88,7 @@ def test_a_bank_opens_after_a_process_that_forgot_and_did_not_close_it(
             bank.sync()
             bank.parts.store.close()
             assert_store_is_exact(bank)
-    assert len(left) == {"forget": 2 if end == "half-way" else 1, "group": 3, "sweep": 1}[way]
+    assert (
+        len(left)
+        == {"forget": 2 if end == "half-way" else 1, "group": 3, "sweep": 1, "repair": 3}[way]
+    )

@@ -283,6 +283,7 @@ class StoreSync:
         problem, is_foreign = self._diagnose()
         is_wanted = is_foreign or (problem is not None and not self._cursor.stale)
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
+        self._begin_anew()
         aside = self._store.set_aside("of-another-bank" if is_foreign else "set-aside")
         report.append(self._fill(progress))
         if aside is not None and not is_wanted:
@@ -316,7 +317,7 @@ class StoreSync:
 
     def _fill(self, progress: Progress | None) -> str:
         """Write every memory of the journal to a new store; what was done, in a line."""
-        self._save(commit=0, writing=self._journal.head, files=None)
+        self._begin_anew()
         total, done = self._total(), 0
         self._store.open()
         agents: set[str] = set()
@@ -331,6 +332,10 @@ class StoreSync:
             f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {len(agents):,} "
             f"{'agent' if len(agents) == 1 else 'agents'} from the journal"
         )
+
+    def _begin_anew(self) -> None:
+        """Note that the store has nothing, or a part of what it should have."""
+        self._save(commit=0, writing=self._journal.head, files=None)
 
     def _remove(self) -> None:
         """Delete a local store, and what was set aside of it, without reading them."""
