@@ -5,11 +5,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agents import MemoryBank
+from agents.storage.head_record import STORE_RECORD, HeadRecord
 from banks import contents
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact
@@ -160,3 +162,120 @@ def test_checkpoints_from_before_a_purge_are_named(tmp_path: Path) -> None:
         bank.checkpoint(tmp_path / "bank" / "after.tmck")
         named = [each.partition(": ")[0] for each in bank.vacuum()]
     assert sorted(named) == sorted(map(str, earlier))
+
+
+def named(bank: MemoryBank) -> list[str]:
+    """The files that a vacuum names."""
+    return sorted(Path(each.partition(": ")[0]).name for each in bank.vacuum())
+
+
+def test_a_checkpoint_is_named_whatever_its_name_is(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder / "before.backup")
+        bank.agent("alice").forget(secret.id)
+        bank.checkpoint(folder / "after")
+        (folder / "no checkpoint").write_bytes(b"")
+        assert named(bank) == ["before.backup"]
+
+
+def test_a_checkpoint_with_the_number_of_a_commit_of_another_past_is_named(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder / "first.tmck")
+        bank.agent("alice").add("salt is dear")
+        bank.agent("alice").add("so is pepper")
+        bank.checkpoint(folder / "third.tmck")
+    with MemoryBank.restore(folder / "first.tmck", folder, embedder=Directions()) as bank:
+        bank.agent("alice").forget(secret.id)
+        bank.agent("alice").add("salt is cheap")
+        bank.agent("alice").add("so is pepper")
+        bank.checkpoint(folder / "after.tmck")
+        assert named(bank) == ["first.tmck", "third.tmck"]
+
+
+@pytest.mark.parametrize("is_of_before", [False, True])
+def test_a_restored_bank_names_checkpoints_from_before_its_past(
+    folder: Path, is_of_before: bool
+) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.agent("alice").add("salt is dear")
+        bank.checkpoint(folder / "before.tmck")
+        bank.agent("alice").forget(secret.id)
+        if is_of_before:  # a version that did not keep the last purge
+            bank.parts.ledger.journal.set(last_purge=None)
+        bank.checkpoint(folder / "after.tmck")
+        bank.agent("alice").add("so is pepper")
+        bank.checkpoint(folder / "last.tmck")
+    with MemoryBank.restore(folder / "last.tmck", folder, embedder=Directions()) as bank:
+        bank.agent("alice").add("and sugar")
+        bank.checkpoint(folder / "new.tmck")
+        # What an earlier version wrote does not say whether it is from after the purge.
+        unsure = ["after.tmck"] if is_of_before else []
+        assert named(bank) == [*unsure, "before.tmck"]
+
+
+def test_a_bank_of_before_names_its_earlier_checkpoints(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder / "before.tmck")
+        bank.agent("alice").forget(secret.id)
+        bank.agent("alice").add("salt is dear")
+        bank.checkpoint(folder / "after.tmck")
+        bank.parts.ledger.journal.set(last_purge=None)
+        assert named(bank) == ["before.tmck"]
+
+
+def test_a_damaged_journal_that_was_moved_aside_is_named_after_a_purge(folder: Path) -> None:
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("swordfish")
+        bank.checkpoint(folder.parent / "elsewhere" / "one.tmck")
+    journal = folder / "journal.db"
+    journal.write_bytes(b"no database" + journal.read_bytes())
+    checkpoint = folder.parent / "elsewhere" / "one.tmck"
+    with MemoryBank.restore(checkpoint, folder, embedder=Directions()) as bank:
+        assert named(bank) == []
+        bank.agent("alice").forget(secret.id)
+        assert named(bank) == ["journal.db.damaged-1"]
+        assert files_with_the_secret(folder) == ["journal.db.damaged-1"]
+
+
+def test_a_vacuum_names_an_unused_store_at_a_path_of_ones_own(folder: Path) -> None:
+    elsewhere = {"config": {"path": "other"}}
+    with opened(folder, store=elsewhere) as bank:
+        secret = bank.agent("alice").add("the password is swordfish")
+        bank.sync()
+        assert named(bank) == []
+    own = {"config": {"path": "none/../another"}}
+    with opened(folder, store=own, storage={"sync": "manual"}) as bank:
+        bank.agent("alice").forget(secret.id)
+        bank.sync()
+        (folder / "of another bank").mkdir()
+        HeadRecord(folder / "of another bank" / STORE_RECORD, "another").write(1, bytes(32))
+        assert named(bank) == ["other"]
+    assert files_with_the_secret(folder) == ["chroma.sqlite3"]
+
+
+def test_a_vacuum_after_a_purge_deletes_the_vectors_of_an_unfinished_change_of_embedder(
+    folder: Path,
+) -> None:
+    class Stopping(Directions):
+        name = "stopping"
+
+        def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+            if len(texts) < 256:
+                raise KeyboardInterrupt
+            return super().embed(texts)
+
+    with opened(folder, store=None) as bank:
+        secret = bank.agent("alice").add("the password is swordfish <1 0>")
+        bank.agent("alice").add_many([f"another {n} <0 1>" for n in range(300)])
+    with pytest.raises(KeyboardInterrupt):
+        MemoryBank.reembed(folder, Stopping())
+    with opened(folder) as bank:
+        bank.vacuum()
+        assert (folder / "reembed.db").exists()
+        bank.agent("alice").forget(secret.id)
+        assert bank.vacuum() == []
+    assert not list(folder.glob("reembed.db*"))

@@ -62,7 +62,7 @@ def advance(bank: OpenBank, tick: int) -> None:
             if tick > bank.tick or not _is_right(bank, now):
                 bank.ledger.advance(tick, _anchored(bank, tick, now))
         elif tick > bank.tick:
-            bank.ledger.advance(tick)
+            bank.ledger.advance(tick, _anchored_before(bank, tick))
 
 
 def pass_time(bank: OpenBank, tick: int) -> TimePassed:
@@ -132,6 +132,17 @@ def _is_right(bank: OpenBank, now: int) -> bool:
 
 def _anchored(bank: OpenBank, tick: int, now: int) -> Anchor:
     return Anchor(tick, now, bank.settings.clock.ticks_per_day)
+
+
+def _anchored_before(bank: OpenBank, tick: int) -> Anchor | None:
+    """A new anchor for a bank that follows the wall clock in other openings; None for no change.
+
+    Without one, the tick would wait until the wall clock comes to it.
+    """
+    kept = anchor_of(bank)
+    if kept is None or kept.tick_at(now := now_ms()) >= tick:
+        return None
+    return Anchor(tick, now, kept.ticks_per_day)
 
 
 def _do_what_is_due(bank: OpenBank, before: int) -> None:

@@ -8,6 +8,7 @@ from ..memory.records import memory_id
 from ..memory.requests import check_agent_id, check_whole
 from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
+from ..storage.reembedding import discard_new_vectors
 from ..storage.store_sync import Progress
 from .groups import is_board
 from .long_names import forget_unused
@@ -120,7 +121,11 @@ def vacuum(bank: OpenBank, progress: Progress | None) -> list[str]:
         _check_outside(bank, "a bank can't be vacuumed")
         forget_unused(bank)
         bank.ledger.commit()
-        return bank.store.vacuum(progress)
+        left: list[str] = []
+        if bank.folder is not None and bank.ledger.journal.last_purge() is not None:
+            # The vectors of purged texts are among them.
+            left += [f"{path}: it can't be deleted" for path in discard_new_vectors(bank.folder)]
+        return left + bank.store.vacuum(progress)
 
 
 def sync(bank: OpenBank, progress: Progress | None) -> int:

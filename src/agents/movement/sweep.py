@@ -61,12 +61,15 @@ class Sweeper:
         for agent_id, (_, over) in resident.shelf.due(tick, tick - self._grace).items():
             found = [resident.memory(agent_id, sequence) for sequence in over]
             gone = [memory for memory in found if memory is not None]
-            self._ledger.purge([memory for memory in gone if not is_of_note(memory)])
-            # The journal keeps the texts of notes, and earlier states need their memories. A chunk
-            # that is still in its note stays deleted: after a purge, it would be indexed again.
+            # A chunk that is still in its note stays deleted: after a purge, it would be indexed
+            # again.
             notes = resident.block(agent_id).notes
-            outdated = [each for each in gone if is_of_note(each) and not note_of(each, notes)]
-            self._ledger.purge(outdated, redacted=False)
+            gone = [memory for memory in gone if not note_of(memory, notes)]
+            # The journal keeps the texts of notes, and earlier states need their memories.
+            chunks = [each for each in gone if is_of_note(each) and self._ledger.has_note_of(each)]
+            outdated = {memory.sequence for memory in chunks}
+            self._ledger.purge([memory for memory in gone if memory.sequence not in outdated])
+            self._ledger.purge(chunks, redacted=False)
 
     def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
         last = np.maximum(block.column("last"), block.column("created"))

@@ -3,6 +3,7 @@
 from ..errors import InvalidAgentId, NoteRefused
 from ..memory.context import one_line
 from ..memory.requests import check_agent_id
+from ..storage.note import is_transcript
 
 __all__ = [
     "MOST_BYTES",
@@ -63,11 +64,6 @@ def fault_of_path(path: str) -> str | None:
 def leads_through_note(path: str) -> bool:
     """Whether a folder of a path has the name of a note, which could then not be written."""
     return any(name.lower().endswith((".md", ".jsonl")) for name in path.split("/")[:-1])
-
-
-def is_transcript(path: str) -> bool:
-    """Whether a path is that of a transcript of a session, which is only read."""
-    return path.startswith("sessions/")
 
 
 def fault_of_name(name: str) -> str | None:

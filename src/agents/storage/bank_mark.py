@@ -5,18 +5,17 @@ A folder with the mark and without a journal has lost it, and so has one with a 
 commit. A folder without any may hold notes that a person wrote before there is a bank.
 """
 
-import json
 import os
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
 from ..errors import BankDamaged
+from .found_checkpoints import checkpoints_of
 from .head_record import records_of
-from .sqlite import DAMAGE, discard, log_of, sync_folder
+from .sqlite import discard, log_of, sync_folder
 
-__all__ = ["checkpoints_before", "lost_journal", "mark", "marked"]
+__all__ = ["lost_journal", "mark", "marked"]
 
 _FILE = "bank.id"
 _MOST_NAMED = 3
@@ -62,7 +61,7 @@ def lost_journal(folder: Path) -> BankDamaged | None:
     was_bank = bank_id is not None or any(map(_has_bytes, left))
     if not was_bank and not is_there:
         return None
-    found = _checkpoints(folder, bank_id)
+    found = checkpoints_of(folder, bank_id)
     if not was_bank and not any(each.is_relative_to(folder) for each in found):
         return None
     named = ", ".join(map(str, found[:_MOST_NAMED]))
@@ -82,33 +81,3 @@ def _has_bytes(path: Path) -> bool:
         return path.stat().st_size > 0
     except OSError:
         return False
-
-
-def _checkpoints(folder: Path, bank_id: str | None) -> list[Path]:
-    """The checkpoints of the bank in its folder and beside it, the latest tick first."""
-    places = (folder, folder / "checkpoints", folder.parent, folder.parent / "checkpoints")
-    found: dict[Path, int] = {}
-    paths: list[Path] = []
-    for place in places:
-        with suppress(OSError):  # a folder that can't be listed
-            paths += place.glob("*.tmck")
-    for path in paths:
-        with suppress(OSError, *DAMAGE):  # a damaged checkpoint can't help
-            owner, _, tick = _about(path)
-            if bank_id in (None, owner):
-                found[path] = tick
-    return sorted(found, key=lambda path: (-found[path], path))
-
-
-def checkpoints_before(folder: Path, commit: int) -> list[Path]:
-    """The checkpoints of the bank, in its folder and beside it, that a commit came after."""
-    return [path for path in _checkpoints(folder, marked(folder)) if _about(path)[1] < commit]
-
-
-def _about(path: Path) -> tuple[str, int, int]:
-    """The bank of a checkpoint, its last commit, and its tick."""
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as database:
-        meta = dict(database.execute("SELECT key, value FROM meta WHERE key IN ('bank', 'head')"))
-    commit, tick, *_ = json.loads(meta["head"])
-    return str(json.loads(meta["bank"])["id"]), int(commit), int(tick)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from ..memory.records import Memory
 
-__all__ = ["Note", "is_of_note", "kept_of", "note_of"]
+__all__ = ["Note", "is_of_note", "is_transcript", "kept_of", "note_of"]
 
 
 class Note(NamedTuple):
@@ -47,8 +47,13 @@ def kept_of(old: Note | None, text: str | None) -> int:
     return len(commonprefix([old.text, text]))  # noqa: RUF071  # of texts, not of paths
 
 
+def is_transcript(path: str) -> bool:
+    """Whether a path is that of a transcript of a session, which is only read."""
+    return path.startswith("sessions/")
+
+
 def is_of_note(memory: Memory) -> bool:
-    """Whether a memory stands, or stood, for a part of a note."""
+    """Whether a memory looks as if it stands, or stood, for a part of a note."""
     return memory.kind == "note" and isinstance(memory.metadata.get("path"), str)
 
 

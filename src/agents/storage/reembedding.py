@@ -22,7 +22,7 @@ from .embedding.keys import key_of
 from .journal.journal import Journal
 from .journal.revectoring import added_texts, revector, shelved
 from .journal.schema import SnapshotRow
-from .sqlite import make_private
+from .sqlite import discard, make_private
 from .state import snapshots
 from .vectors import Quantised, unit
 
@@ -32,6 +32,7 @@ __all__ = [
     "NewVectors",
     "Survey",
     "agreement",
+    "discard_new_vectors",
     "new_vectors",
     "survey",
     "switch",
@@ -163,6 +164,16 @@ def new_vectors(folder: Path | None, embedder: Embedder) -> Iterator[NewVectors]
             yield NewVectors(database, embedder)
     except sqlite3.Error as error:
         raise CommitFailed(f"the new vectors in {path} can't be kept ({error})") from error
+
+
+def discard_new_vectors(folder: Path) -> list[Path]:
+    """Delete the new vectors that an interrupted change left; the files that can't be deleted.
+
+    The same change can be begun anew.
+    """
+    paths = [folder / FILE, folder / f"{FILE}-journal"]
+    discard(*paths)
+    return [path for path in paths if path.exists()]
 
 
 def switch(

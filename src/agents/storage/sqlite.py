@@ -18,6 +18,7 @@ __all__ = [
     "discard",
     "is_of_the_system",
     "log_of",
+    "looks_of",
     "make_private",
     "open_to_read",
     "sync_file",
@@ -80,7 +81,24 @@ def make_private(path: Path) -> None:
 
 
 def copy_database(path: Path, target: sqlite3.Connection) -> None:
-    """Copy a database, which another process may have open, into an empty one."""
+    """Copy a database, which another process may have open, into an empty one.
+
+    Where no process had it open and one opened it meanwhile, a part of the copy may be older than
+    the rest. Then it is copied once more.
+    """
+    is_quiet, before = not log_of(path).exists(), looks_of(path)
+    try:
+        _copy(path, target)
+    except sqlite3.Error:
+        if not is_quiet or looks_of(path) == before:
+            raise
+    else:
+        if not is_quiet or looks_of(path) == before:
+            return
+    _copy(path, target)
+
+
+def _copy(path: Path, target: sqlite3.Connection) -> None:
     source = open_to_read(path)
     try:
         source.backup(target)
@@ -88,8 +106,21 @@ def copy_database(path: Path, target: sqlite3.Connection) -> None:
         source.close()
 
 
+def looks_of(path: Path) -> tuple[object, ...]:
+    """What tells whether another process opened a database, or wrote to it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return log_of(path).exists(), found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing to a database that another process may have open."""
+    """A connection that changes nothing to a database that another process may have open.
+
+    Where no process has it open, and one opens and changes it later, what is read may not fit
+    together: :func:`looks_of` tells.
+    """
     # Without a log no process has it open, and SQLite need not make a log.
     quiet = "" if log_of(path).exists() else "&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode=ro{quiet}"

@@ -33,7 +33,7 @@ class StoreCursor:
     writing: int = 0
     """A write up to this commit was begun; above ``commit``, the store may have a part of it."""
     rows: int = 0
-    """The number of memories in the store after the last write."""
+    """The number of memories that the store has at least, since the last write."""
     files: str | None = None
     """The digest of the store's files after the last write."""
     stale: bool = False

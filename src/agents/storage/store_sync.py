@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
-from .bank_mark import checkpoints_before
+from .found_checkpoints import checkpoints_before_purge
 from .journal.journal import Journal
 from .leftovers import TemporaryFolder
 from .mem0.store import Mem0Store, store_config
@@ -56,7 +56,8 @@ _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
 _READ = "another program reads it; end that program, and vacuum again"
 _UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
-_EARLIER = "a checkpoint from before the last purge; delete it if you don't need it"
+_EARLIER = "a checkpoint that may be from before the last purge; delete it if you don't need it"
+_DAMAGED = "a damaged journal that a restore moved aside; delete it if you don't need it"
 _PAUSE = 10
 """After a write that failed, commits leave the store alone, this many times as long as it took."""
 
@@ -272,6 +273,8 @@ class StoreSync:
         if ids and self.exists and not self._cursor.vacuum:
             with self._naming_the_repair():
                 self._store.open(written=self._cursor.commit > 0)
+                # Before they go: a process that ends now must not leave a store that lacks rows.
+                self._save(rows=max(0, self._cursor.rows - len(ids)))
                 self._store.delete(ids)
 
     def rebuild(self, progress: Progress | None = None) -> list[str]:
@@ -280,6 +283,7 @@ class StoreSync:
         problem, is_foreign = self._diagnose()
         is_wanted = is_foreign or (problem is not None and not self._cursor.stale)
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
+        self._begin_anew()
         aside = self._store.set_aside("of-another-bank" if is_foreign else "set-aside")
         report.append(self._fill(progress))
         if aside is not None and not is_wanted:
@@ -304,13 +308,16 @@ class StoreSync:
                 self._fill(progress)
         left += [f"{path}: {_UNUSED}" for path in self._store.unused()]
         purge = self._journal.last_purge()
-        if self._folder is not None and purge:
-            left += [f"{path}: {_EARLIER}" for path in checkpoints_before(self._folder, purge)]
+        if self._folder is not None and purge is not None:
+            earlier = (self._folder, self._bank_id, purge, self._journal.hash_of)
+            left += [f"{path}: {_EARLIER}" for path in checkpoints_before_purge(*earlier)]
+            damaged = sorted(self._folder.glob("journal.db.damaged-*"))
+            left += [f"{path}: {_DAMAGED}" for path in damaged]
         return left
 
     def _fill(self, progress: Progress | None) -> str:
         """Write every memory of the journal to a new store; what was done, in a line."""
-        self._save(commit=0, writing=self._journal.head, files=None)
+        self._begin_anew()
         total, done = self._total(), 0
         self._store.open()
         agents: set[str] = set()
@@ -325,6 +332,10 @@ class StoreSync:
             f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {len(agents):,} "
             f"{'agent' if len(agents) == 1 else 'agents'} from the journal"
         )
+
+    def _begin_anew(self) -> None:
+        """Note that the store has nothing, or a part of what it should have."""
+        self._save(commit=0, writing=self._journal.head, files=None)
 
     def _remove(self) -> None:
         """Delete a local store, and what was set aside of it, without reading them."""

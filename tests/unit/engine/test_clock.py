@@ -106,6 +106,27 @@ def test_the_wall_clock_goes_on_from_where_advance_left_it(opened: Opened, wall:
         assert bank.tick == 103
 
 
+def test_the_wall_clock_goes_on_from_where_an_opening_without_it_left_the_tick(
+    opened: Opened, wall: WallClock
+) -> None:
+    with opened():
+        pass
+    wall.go(hours=10)
+    with opened(clock={"mode": "ticks"}) as bank:
+        bank.advance(3)
+    with opened() as bank:
+        assert bank.tick == 10  # these hours have passed
+    with opened(clock={"mode": "ticks"}) as bank:
+        bank.advance(100)
+    with opened() as bank:
+        assert bank.tick == 100
+        bank.agent("alice").add("Fleeting", ttl=5)
+    wall.go(hours=20)
+    with opened() as bank:
+        assert bank.tick == 120
+        assert bank.agent("alice").count() == 0
+
+
 def test_an_advance_to_the_same_tick_loses_no_part_of_a_tick(
     opened: Opened, wall: WallClock
 ) -> None:

@@ -1,6 +1,7 @@
 """Notes in checkpoints, snapshots and earlier ticks."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from note_banks import divergences, finish, found, market, note_texts
@@ -145,6 +146,73 @@ def test_a_chunk_that_was_forgotten_later_is_indexed_again_after_going_back(
     history.rewind(tmp_path / "bank", 0)
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         assert note_texts(bank.agent("alice")) == ["the dragon sleeps at noon\n"]
+
+
+def files_with(place: Path, text: str) -> list[str]:
+    files = [path for path in place.rglob("*") if path.is_file()]
+    return sorted(path.name for path in files if text.encode() in path.read_bytes())
+
+
+def test_an_outdated_chunk_of_a_transcript_is_in_no_file_after_a_vacuum(tmp_path: Path) -> None:
+    place = tmp_path / "bank"
+    options: dict[str, Any] = {"retention": {"grace": 1}, "notes": {"transcripts": True}}
+    with MemoryBank.open(place, storage=MANUAL, **options) as bank:
+        file = place / "notes/alice/sessions/monday.jsonl"
+        file.parent.mkdir(parents=True)
+        file.write_text('{"role": "user", "content": "the password is swordfish"}\n')
+        bank.sync_notes()
+        assert bank.agent("alice").count() == 1
+        bank.pass_time(1)
+        file.unlink()
+        bank.sync_notes()
+        bank.pass_time(5)
+        assert bank.vacuum() == []
+    assert files_with(place, "swordfish") == []
+    with MemoryBank.at(place, 0) as then:
+        assert then.agent("alice").all() == []
+
+
+def test_a_purged_memory_that_no_note_has_is_in_no_file_after_a_vacuum(tmp_path: Path) -> None:
+    place = tmp_path / "bank"
+    with MemoryBank.open(place, storage=MANUAL, retention={"grace": 1}) as bank:
+        alice = bank.agent("alice")
+        alice.notes.write("MEMORY.md", "salt is dear\n")
+        made_up = {"kind": "note", "metadata": {"path": "MEMORY.md"}}
+        alice.delete(alice.add("the password is swordfish", **made_up).id)
+        bank.pass_time(5)
+        assert bank.vacuum() == []
+        assert note_texts(alice) == ["salt is dear\n"]
+    assert files_with(place, "swordfish") == []
+
+
+def test_a_restored_bank_keeps_the_chunks_of_the_notes_that_it_began_with(tmp_path: Path) -> None:
+    dragon, place = "the dragon sleeps at noon\n", tmp_path / "new"
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        bank.agent("alice").notes.write("MEMORY.md", "the password is swordfish\n")
+        bank.agent("alice").notes.write("MEMORY.md", dragon)
+        bank.checkpoint(tmp_path / "one.tmck")
+    options: dict[str, Any] = {"storage": MANUAL, "retention": {"grace": 1}}
+    with MemoryBank.restore(tmp_path / "one.tmck", place, **options) as bank:
+        bank.advance(1)
+        bank.agent("alice").notes.write("MEMORY.md", "salt is dear\n")
+        bank.pass_time(5)
+        bank.vacuum()
+    with MemoryBank.at(place, 0) as then:
+        assert note_texts(then.agent("alice")) == [dragon]
+    assert files_with(place, "swordfish") == []
+
+
+def test_a_chunk_that_is_outdated_and_purged_in_one_commit_is_no_error(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL, retention={"grace": 0}) as bank:
+        alice = bank.agent("alice")
+        with bank.transaction():
+            alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")
+            alice.notes.write("MEMORY.md", "salt is dear\n")
+            bank.sweep()
+        before = bank.state_hash()
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert bank.state_hash() == before
+        assert note_texts(bank.agent("alice")) == ["salt is dear\n"]
 
 
 def test_a_chunk_that_an_agent_deleted_does_not_come_back(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import orjson
 from ...bank.history import journal_of
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
-from ...errors import BankError, RunError, SimulationError
+from ...errors import BankDamaged, BankError, RunError, SimulationError
 from ...storage.journal.journal import Journal
+from ...storage.sqlite import looks_of
 from ..analysis.collection import Earlier, read_columns
 from ..analysis.study import Study
 from ..analysis.truth import Facts
@@ -72,6 +73,19 @@ def facts_of(world: World) -> Facts:
 
 
 def _study(
+    name: Path, bank: Path, settings: Settings | None, facts: Facts, tick: int | None
+) -> Study:
+    path = journal_of(bank)
+    before = looks_of(path)
+    try:
+        return _study_once(name, bank, settings, facts, tick)
+    except BankDamaged:
+        if looks_of(path) == before:
+            raise
+    return _study_once(name, bank, settings, facts, tick)  # another process opened it meanwhile
+
+
+def _study_once(
     name: Path, bank: Path, settings: Settings | None, facts: Facts, tick: int | None
 ) -> Study:
     opened = partial(_opened, journal_of(bank))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import BankDamaged, CheckpointDamaged, CheckpointError, InvalidInput
+from ..found_checkpoints import APPLICATION_ID, is_ours
 from ..journal.journal import Journal
 from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
@@ -32,7 +33,6 @@ from ..state.state import State
 
 __all__ = ["Checkpoint", "read", "write"]
 
-_APPLICATION_ID = 0x746D636B  # "tmck"
 _FORMAT = 3
 
 _AT_ONCE = 4_000_000
@@ -74,6 +74,8 @@ class Checkpoint(NamedTuple):
     embeddings: dict[bytes, bytes]
     purged: bool
     """Whether sequence numbers may be missing, because memories are gone for good."""
+    last_purge: list[Any] | None
+    """The number and the hash of the last commit that purged memories, if one did."""
     clock: list[int] | None
     """How the wall clock moves the tick, if it does."""
     shelf: list[tuple[Any, ...]]
@@ -100,6 +102,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         "bank": journal.get("bank"),
         "head": [journal.head, journal.tick, journal.hash.hex()],
         "purged": bool(journal.get("purged")),
+        **({"last_purge": purge} if (purge := journal.get("last_purge")) else {}),
         **({"clock": clock} if (clock := journal.get("clock")) else {}),
         # Every generator is seeded from these two in each tick: no other random state exists.
         "random": {"seed": resident.seed, "tick": journal.tick},
@@ -118,7 +121,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         make_folder(path.parent)
-        if path.exists() and not _is_ours(path):
+        if path.exists() and not is_ours(path):
             raise CheckpointError(
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
             )
@@ -147,13 +150,6 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         discard(temporary)
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether a file looks like a checkpoint, perhaps a damaged one."""
-    with path.open("rb") as file:
-        head = file.read(72)
-    return not head or head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
-
-
 def _fill(
     database: sqlite3.Connection,
     path: Path,
@@ -166,7 +162,7 @@ def _fill(
     # No process reads the file before it is whole, so SQLite need not protect it. Large pages suit
     # large blobs.
     for pragma in ("page_size = 65536", "journal_mode = OFF", "synchronous = OFF",
-                   f"application_id = {_APPLICATION_ID}", f"user_version = {_FORMAT}"):  # fmt: skip
+                   f"application_id = {APPLICATION_ID}", f"user_version = {_FORMAT}"):  # fmt: skip
         database.execute(f"PRAGMA {pragma}")
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
@@ -256,7 +252,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
-    if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+    if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise ValueError("it is another program's file")
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if version != _FORMAT:
@@ -290,6 +286,7 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
         ticks=ticks,
         embeddings=embeddings,
         purged=meta["purged"],
+        last_purge=meta.get("last_purge"),
         clock=meta.get("clock"),
         shelf=shelf,
         versions=meta["versions"],

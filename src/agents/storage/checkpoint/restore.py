@@ -38,6 +38,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
                 bank=bank,
                 store=store,
                 purged=checkpoint.purged,
+                last_purge=checkpoint.last_purge,
                 clock=checkpoint.clock,
                 notes_unwritten=True,
             )

@@ -153,7 +153,7 @@ class Journal:
                 if redaction:
                     redact(self._db, self.shelf, self._commit, redaction)
                 if redaction or purged:
-                    self.file.put({"purged": True})
+                    self.file.put({"purged": True, "last_purge": (self.head + 1, digest.hex())})
                 if clock:
                     self.file.put({"clock": clock})
                 self.file.put({"head": (self.head + 1, tick, digest.hex())})
@@ -357,11 +357,20 @@ class Journal:
             is_busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not is_busy
 
-    def last_purge(self) -> int:
-        """The last commit that purged memories; 0 if none did. It looks at every commit."""
+    def last_purge(self) -> tuple[int, str] | None:
+        """The number and the hash of the last commit that purged memories; None if none did.
+
+        In a journal of an earlier version, it looks at every commit. If such a journal was made
+        from a checkpoint, the purge may have come as late as the checkpoint.
+        """
         with self.reading():
-            purge = """SELECT max(id) FROM commits WHERE instr(events, '["purge",')"""
-            return int(self._db.execute(purge).fetchone()[0] or 0)
+            kept = self.get("last_purge")
+            if kept is None:
+                purge = "SELECT id, hex(hash) FROM commits WHERE instr(events, '[\"purge\",')"
+                kept = self._db.execute(f"{purge} ORDER BY id DESC LIMIT 1").fetchone()
+            if kept is None and self.base and self.get("purged"):
+                kept = self.base, self.snapshot().hash
+            return None if kept is None else (int(kept[0]), str(kept[1]).lower())
 
     # Snapshots
 

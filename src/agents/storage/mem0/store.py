@@ -244,12 +244,18 @@ class Mem0Store:
 
     def unused(self) -> list[Path]:
         """Folders in the bank's folder in which another setting kept a store."""
-        found = [
+        usual = [
             path
             for name in sorted(_LOCAL_PROVIDERS)
             for path in (self._folder / name, *_found(self._folder, f"{name}.{_ASIDE}-*"))
         ]
-        return [path for path in found if path.is_dir() and path != self.path]
+        # A store of this bank at a path of the user's own has a record that says so.
+        records = [
+            HeadRecord(path, self._bank_id) for path in _found(self._folder, f"*/{STORE_RECORD}")
+        ]
+        own = [each.path.parent for each in records if each.read() is not None]
+        used = None if self.path is None else self.path.resolve()
+        return sorted(path for path in {*usual, *own} if path.is_dir() and path.resolve() != used)
 
     def probe(self, rows: int = 0) -> str | None:
         """What is wrong with a local store, which should hold ``rows`` memories; None: nothing."""
