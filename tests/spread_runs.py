@@ -108,11 +108,38 @@ class Anything:
         return [*acts, odd[choice]] if choice in odd else acts
 
 
+class Walker:
+    """A policy that walks."""
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        return [Action("walk")]
+
+
 class Scribe:
     """A policy that remembers the facts, letter by letter."""
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
         return [Action("store_memory", {"content": repr(observation.facts)})]
+
+
+class Faulty(Town):
+    """A world that gives one agent what can't become a memory in tick 3, while a file is there."""
+
+    def __init__(self, fault: str, file: str) -> None:
+        self.fault, self.file = fault, Path(file)
+
+    def apply(self, agent_id: str, action: Action) -> Outcome:
+        if agent_id != "agent_05" or self.steps != 2 or not self.file.exists():
+            return Outcome("did it")
+        wrong = {
+            "tier": Outcome("hm", tier="nope"),
+            "metadata": Outcome("hm", metadata={"bad": [1, {"far": {}}]}),
+            "full": Outcome("hm", tier="critical"),
+        }
+        return wrong[self.fault]
+
+    def end_tick(self) -> None:
+        self.steps += 1
 
 
 class Cooks(Town):
