@@ -108,11 +108,67 @@ class Anything:
         return [*acts, odd[choice]] if choice in odd else acts
 
 
+class Walker:
+    """A policy that walks."""
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        return [Action("walk")]
+
+
 class Scribe:
     """A policy that remembers the facts, letter by letter."""
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
         return [Action("store_memory", {"content": repr(observation.facts)})]
+
+
+class Faulty(Town):
+    """A world that gives one agent what can't become a memory in tick 3, while a file is there."""
+
+    def __init__(self, fault: str, file: str) -> None:
+        self.fault, self.file = fault, Path(file)
+
+    def apply(self, agent_id: str, action: Action) -> Outcome:
+        if agent_id != "agent_05" or self.steps != 2 or not self.file.exists():
+            return Outcome("did it")
+        wrong = {
+            "tier": Outcome("hm", tier="nope"),
+            "metadata": Outcome("hm", metadata={"bad": [1, {"far": {}}]}),
+            "full": Outcome("hm", tier="critical"),
+        }
+        return wrong[self.fault]
+
+    def end_tick(self) -> None:
+        self.steps += 1
+
+
+class Cooks(Town):
+    """A world whose metric shows which memories were hot when the cooks decided."""
+
+    def observe(self, agent_id: str) -> Observation:
+        return Observation("", query="pie")
+
+    def apply(self, agent_id: str, action: Action) -> None:
+        self.steps = 10 * self.steps + action.arguments["hot"]
+
+    def end_tick(self) -> None:
+        pass
+
+
+class Picky:
+    """A policy of agents that ask two kinds of questions in a round, each in an order of its own.
+
+    The one that was found last stays hot, as what is stored then takes the room of the other.
+    """
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        if observation.tick == 1 and not observation.answers:
+            asked = [Ask("banana pie", limit=2), Ask("apple pie")]
+            return asked if int(observation.agent_id[-2:]) % 2 else asked[::-1]
+        if observation.tick == 1:
+            return [Action("store_memory", {"content": "cherry pie", "temperature": "hot"})]
+        hot = [hit.memory.content for hit in memories if hit.memory.temperature.name == "HOT"]
+        return [Action("say", {"hot": 1 + ("apple pie" in hot)})]
 
 
 def scenario(world: str = "town", **simulation: Any) -> Settings:

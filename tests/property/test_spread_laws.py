@@ -74,6 +74,18 @@ def test_a_run_has_the_same_hashes_after_every_tick_on_two_and_three_workers(
         assert results(tmp_path / str(workers)) == results(tmp_path / "0")
 
 
+def test_agents_that_ask_two_kinds_of_questions_use_their_memories_in_their_own_order(
+    tmp_path: Path,
+) -> None:
+    plain = scenario(f"{HERE}:Cooks", policy=f"{HERE}:Picky", agents=4, ticks=2)
+    first = [{"content": f"{fruit} pie", "temperature": "hot"} for fruit in ("apple", "banana")]
+    changes = {"temperature.hot_max_facts": 2, "simulation.memories": first}
+    settings = load_settings(plain, overrides=changes)
+    local, spread = (run_to_the_end(tmp_path / str(own), settings, own) for own in (0, 2))
+    assert [each["state_hash"] for each in spread] == [each["state_hash"] for each in local]
+    assert results(tmp_path / "2") == results(tmp_path / "0")
+
+
 @settings_of(  # shrinking would take hours
     max_examples=number_by_profile(1, 2, 8, thorough=40), phases=(Phase.reuse, Phase.generate)
 )

@@ -13,6 +13,7 @@ import pytest
 from agents import MemoryBank
 from agents.simulation.runs.run import Run
 from openai_server import OpenAIServer
+from repeating_worlds import AGENTS, ran
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -272,3 +273,13 @@ def test_a_damaged_log_is_told_and_the_rest_is_not_harmed(tiermem: Command, whol
     assert done.is_one_error(1, "the decisions of tick 6 are not what was written")
     assert why(tiermem, whole, "bob", 5)["given"]
     assert len(tiermem("show", whole, "-a", "bob", "--json").json) == 36
+
+
+def test_it_tells_what_others_told_and_what_was_concluded(tiermem: Command, tmp_path: Path) -> None:
+    run = ran(tmp_path / "run", "Teller", reflection={"enabled": True, "threshold": 6})
+    told = why(tiermem, run, AGENTS[1], 2)
+    assert (told["told"], told["saved"]) == (["went place 1"], [])
+    said = tiermem("why", run, "--agent", AGENTS[1], "--tick", 2).out
+    assert "others told it: went place 1" in said
+    assert f"concluded: {told['insights'][0]}" in said
+    assert "saved before" not in said

@@ -211,6 +211,18 @@ def test_overlap_counts_beliefs_of_one_origin(bank: MemoryBank) -> None:
     assert [(row["agent"], row["other"]) for row in few] == [("alice", "emil")]
 
 
+def test_a_memory_of_ones_own_that_is_told_back_stays_ones_own(bank: MemoryBank) -> None:
+    own = bank.agent("alice").add(TRUTH)
+    told = bank.agent("alice").tell("bob", own.id)
+    bank.advance(1)
+    assert not bank.agent("bob").tell("alice", told.memory_id).is_new
+    bank.advance(3)
+    bank.agent("alice").delete(own.id)
+    rows = {(row["by"], row["group"]): row for row in study(bank).survival().to_pylist()}
+    assert (rows["source", "own"]["at_risk"], rows["source", "own"]["gone"]) == (1, 1)
+    assert ("source", "told") not in rows  # bob's is there
+
+
 @pytest.mark.parametrize(
     ("text", "query", "nearest"),
     [

@@ -1,6 +1,6 @@
 """The answers about one agent at a tick: its decision, its memories, and why not others."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ from ...memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperat
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from ...search.explain import OVER_BUDGET
 from ...simulation.loop.decisions import Kept
-from ...simulation.runs.decisions import FORGOTTEN, Decision, as_json, retold
+from ...simulation.runs.births import FORGOTTEN, births, new_memories, text_of
+from ...simulation.runs.decisions import Decision, as_json, retold
 from .inspected import Inspected
 from .parameters import CantTell, Parameters
 from .reasons import Recalled, recalled, with_reasons
@@ -31,6 +32,8 @@ __all__ = [
     "memories",
     "memory_row",
     "no_decisions",
+    "perceived",
+    "texts_of",
 ]
 
 _MOST_ROWS = 1000
@@ -49,7 +52,9 @@ _NOT_A_DECISION = {
     "asked": [],
     "did": [],
     "outcome": [],
+    "told": [],
     "saved": [],
+    "insights": [],
     "exchanges": [],
 }
 
@@ -114,8 +119,8 @@ def _decision(run: Inspected, agent: str, tick: int) -> _Seen:
     item, kept = _kept(run, agent, tick)
     with run.past.after(agent, tick - 1, deciding=True) as bank:
         explain = partial(run.past.explained, bank, agent)
-        texts, errors = born_in(item), run.errors(agent, tick - 1)
-        found = retold(bank, agent, kept, texts, errors, run.exchanges(agent, tick), explain)
+        new, errors = born_in(item), run.errors(agent, tick - 1)
+        found = retold(bank, agent, kept, new, errors, run.exchanges(agent, tick), explain)
         text = _context(bank, agent, kept) if found.note else _rendered(explain(found.query))
         return _Seen(found, kept, text, recalled(bank, agent, kept), bank.settings)
 
@@ -176,13 +181,28 @@ def events_of(item: Item) -> list[Event]:
     return parsed(item.events)
 
 
-def born_in(item: Item) -> dict[int, str]:
+def born_in(item: Item) -> dict[int, Added]:
     """The agent's new memories of a tick by sequence number, without the chunks of notes."""
-    found: dict[int, str] = {}
-    for event in events_of(item):
-        if isinstance(event, Added) and (event.start is None or event.start.kind != "note"):
-            found[event.sequence] = FORGOTTEN if event.content is None else event.content
-    return found
+    return next(iter(new_memories(events_of(item)).values()), {})
+
+
+def perceived(run: Inspected, agent: str, item: Item, kept: Kept) -> list[str]:
+    """What the agent observed and heard in a tick, in this order."""
+    new = born_in(item)
+    return texts_of(run, agent, births(kept, new).perceived, new)
+
+
+def texts_of(
+    run: Inspected, agent: str, numbers: Iterable[int], new: Mapping[int, Added]
+) -> list[str]:
+    """The texts of new memories by their numbers, or of what was repeated."""
+    slices = run.reader.slices
+    return [
+        text_of(new[number])
+        if number in new
+        else slices.text(slices.places[agent], number) or FORGOTTEN
+        for number in numbers
+    ]
 
 
 # Memories
@@ -283,9 +303,8 @@ def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[s
     if deciding:
         item, kept = _kept(run, agent, tick)
         if not given.has("query"):
-            texts = born_in(item)
-            observed = next(iter(texts.values()), "") if kept.has_text else ""
-            query = observed if kept.query is None else kept.query
+            observed = perceived(run, agent, item, kept)[:1] if kept.has_text else []
+            query = "".join(observed) if kept.query is None else kept.query
 
     def page() -> dict[str, Any]:
         found = _explanations(run, agent, tick - deciding, query, deciding=deciding)

@@ -24,9 +24,10 @@ from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ...rules.transitions import end_after
 from ...simulation.loop.decisions import Kept
-from ...simulation.runs.decisions import FORGOTTEN, RESULTS, part_of
+from ...simulation.runs.births import FORGOTTEN, births
+from ...simulation.runs.decisions import RESULTS, part_of
 from ...simulation.runs.life import told
-from .agent_view import born_in, memory_row, no_decisions
+from .agent_view import born_in, memory_row, no_decisions, texts_of
 from .inspected import Inspected
 from .parameters import NotThere, Parameters
 from .slices import Item
@@ -35,6 +36,7 @@ __all__ = ["concerned", "lives", "memory"]
 
 _MOST_DECISIONS = 1000
 """Decisions that are told of a memory on a board: all members may find it in every tick."""
+_REMARK = "it is a remark that the agent heard"
 _MOST_LETTERS = 200
 """Letters of an observation that are told with what came of it."""
 
@@ -157,6 +159,7 @@ class _Life:
     """The life of one memory, as it is read."""
 
     def __init__(self, run: Inspected, agent: str, number: int) -> None:
+        self._run = run
         self._prefix = run.prefix(agent)
         self._agent = agent
         self._number = number
@@ -171,7 +174,8 @@ class _Life:
         """Note what an event of an item did to the memory."""
         tick, by, birth = item.tick, None, ""
         if isinstance(event, Added):
-            self._born, by, birth = event, _teller(event), _birth(item, event)
+            self._born, by = event, _teller(event)
+            birth = _birth(self._run, item, event)
         if isinstance(event, TierChanged) and event.cause == "demote":
             newcomer = _newcomer(item, event, self._state.tier)
             by = None if newcomer is None else memory_id(self._prefix, newcomer)
@@ -193,8 +197,9 @@ class _Life:
         """Note a decision of an agent for which the memory was given or found."""
         rows = self._part_in(own) if agent == self._agent else self._part_on_board(own)
         did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
-        texts = list(born_in(item).values())[own.has_text + own.heard :]
-        outcome = texts[: sum(born for *_, born in own.did)]
+        new = born_in(item)
+        done = [each for each in births(own, new).done if each is not None]
+        outcome = texts_of(self._run, agent, done, new)
         rest = {"tick": item.tick, "agent": agent, "did": did, "outcome": outcome}
         for part, at, score in rows:
             self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
@@ -252,26 +257,27 @@ def _teller(event: Added) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _birth(item: Item, event: Added) -> str:
+def _birth(run: Inspected, item: Item, event: Added) -> str:
     """What a new memory was to the decision of its tick: observed, heard, or made by an action.
 
     Empty where the decision log does not tell.
     """
     if item.kept is None:
         return ""
-    kept = Kept(*item.kept)
-    told_of = {
-        each.sequence
-        for each in parsed([row for row in item.events if row[0] == "add"])
-        if isinstance(each, Added) and source_of(each.metadata or {}) is not None
-    }
-    texts = {number: text for number, text in born_in(item).items() if number not in told_of}
-    seen = shorten(next(iter(texts.values()), ""), _MOST_LETTERS, placeholder="…")
-    observed = f", when it had observed: {seen}" if kept.has_text else ""
-    births = ["it is what the agent observed"] * kept.has_text
-    births += ["it is a remark that the agent heard"] * kept.heard
-    births += [f"by its action {name}{observed}" for name, _, _, born in kept.did if born]
-    return dict(zip(texts, births, strict=False)).get(event.sequence, "")
+    kept, new = Kept(*item.kept), born_in(item)
+    born = births(kept, new)
+    if event.sequence in born.perceived:
+        is_observed = kept.has_text and event.sequence == born.perceived[0]
+        return "it is what the agent observed" if is_observed else _REMARK
+    for (name, *_), number in zip(kept.did, born.done, strict=True):
+        if number == event.sequence:
+            seen = texts_of(run, event.agent_id, born.perceived[: kept.has_text], new)
+            observed = [
+                f", when it had observed: {shorten(each, _MOST_LETTERS, placeholder='…')}"
+                for each in seen
+            ]
+            return "".join([f"by its action {name}", *observed])
+    return ""
 
 
 def _newcomer(item: Item, event: TierChanged, left: Tier | None) -> int | None:

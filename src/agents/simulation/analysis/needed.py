@@ -144,6 +144,7 @@ def _asked(
     since = np.array([last[rows].min() for rows in gone.values()], np.int64)
     # An observation is the agent's first memory of a tick.
     keys, first = np.unique((columns.born << 32) | columns.agent, return_index=True)
+    places_of = {agent: place for place, agent in enumerate(columns.agents)}
     known: dict[str | None, int] = {}
     ticks: list[int] = []
     retrieved: list[tuple[bytes, int]] = []
@@ -152,13 +153,16 @@ def _asked(
     for tick, log, packed in decisions:
         if tick > columns.last_tick or not (since < tick).any():
             continue
-        queries, has_text = asked_first(log)
+        queries, has_text, repeated = asked_first(log)
         some = queries[: len(numbers)]
         if None in some:
             here = slice(*np.searchsorted(keys, (tick << 32, (tick + 1) << 32)))
             rows = dict(zip((keys[here] & 0xFFFFFFFF).tolist(), first[here].tolist(), strict=True))
+            rows |= _repeated(columns, places_of, repeated)
+            # A log of before does not say what was repeated: then the query is not known.
+            observed = {agent: columns.text[row] for agent, row in rows.items() if row >= 0}
             some = [
-                columns.text[rows[agent]] if query is None and has_text[agent] else query
+                observed.get(agent) if query is None and has_text[agent] else query
                 for agent, query in enumerate(some)
             ]
         numbers[: len(some)] = [known.setdefault(query, len(known)) for query in some]
@@ -179,6 +183,15 @@ def _asked(
         np.array(ticks, np.int64),
         retrieved,
     )
+
+
+def _repeated(
+    columns: Columns, places_of: Mapping[str, int], repeated: Mapping[str, int]
+) -> dict[int, int]:
+    """The rows of the memories that observations repeated, by the places of their agents."""
+    places = {places_of[agent]: number for agent, number in repeated.items()}
+    rows = columns.rows(np.array([*places], np.int64), np.array([*places.values()], np.int64))
+    return dict(zip(places, rows.tolist(), strict=True))
 
 
 def _near(

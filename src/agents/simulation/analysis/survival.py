@@ -74,7 +74,7 @@ def _groups(columns: Columns) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
         if (chosen := columns.tier == tier).any():
             yield "tier", name, chosen
     told = np.zeros(len(columns), np.bool_)
-    told[columns.told.row] = True
+    told[columns.told.row[columns.told.is_new]] = True
     for name, chosen in (("own", ~told), ("told", told)):
         if chosen.any():
             yield "source", name, chosen

@@ -11,8 +11,9 @@ from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...memory.sources import source_of
 from ..loop.decisions import Kept
+from ..runs.births import FORGOTTEN, births, new_memories, text_of
 from ..runs.decision_table import kept_decisions
-from ..runs.decisions import FORGOTTEN, RESULTS
+from ..runs.decisions import RESULTS
 from ..runs.folder import as_run_error, read_folder
 
 __all__ = ["Parted", "Reached", "Step", "Turn", "compare", "story_of"]
@@ -85,19 +86,16 @@ def story_of(folder: Path, after: int) -> Story:
     ):
         texts: dict[tuple[str, int], str] = {}
         writers: dict[tuple[str, int], str] = {}
-        new: dict[int, dict[str, list[tuple[str, str | None]]]] = {}
+        new: dict[int, dict[str, dict[int, Added]]] = {}
         for tick, events in bank.ticks.events():
             # The first commit of a tick is its own; a later one is somebody's edit.
-            here = new.setdefault(tick, {}) if tick > after and tick not in new else None
+            if tick > after and tick not in new:
+                new[tick] = new_memories(events)
             for event in events:
                 if isinstance(event, Added):
-                    text = FORGOTTEN if event.content is None else event.content
-                    texts[event.agent_id, event.sequence] = text
+                    texts[event.agent_id, event.sequence] = text_of(event)
                     if is_board(event.agent_id) and (writer := _speaker(event)):
                         writers[event.agent_id, event.sequence] = writer
-                    is_note = event.start is not None and event.start.kind == "note"
-                    if here is not None and not is_note:
-                        here.setdefault(event.agent_id, []).append((text, _speaker(event)))
         by_id = {memory_id(prefixes[name], number): text
                  for (name, number), text in texts.items() if name in prefixes}  # fmt: skip
         for tick, kept in kept_decisions(bank, names):
@@ -105,18 +103,21 @@ def story_of(folder: Path, after: int) -> Story:
                 continue
             story[tick] = {}
             for name, own in zip(names, kept, strict=False):
-                born, given = new.get(tick, {}).get(name, []), _given(name, own)
+                born, given = new.get(tick, {}).get(name, {}), _given(name, own)
                 read = {texts[each]: writers[each] for each in given if each in writers}
                 story[tick][name] = Turn(
-                    tuple(text for text, _ in born[: own.has_text + own.heard]),
+                    tuple(
+                        texts.get((name, each), FORGOTTEN) for each in births(own, born).perceived
+                    ),
                     own.facts,
                     tuple(texts.get(each, FORGOTTEN) for each in given),
                     tuple(
                         (str(action), _by_text(arguments, by_id), RESULTS[result])
                         for action, arguments, result, _ in own.did
                     ),
-                    tuple(text for text, _ in born),
-                    read | {text: speaker for text, speaker in born if speaker},
+                    tuple(map(text_of, born.values())),
+                    read
+                    | {text_of(each): who for each in born.values() if (who := _speaker(each))},
                 )
     return story
 

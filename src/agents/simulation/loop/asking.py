@@ -1,6 +1,7 @@
 """Questions of policies to their agents' memories, answered within a tick."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from ...engine import group_search
 from ...engine.agent_moves import recalled
@@ -16,6 +17,8 @@ from .standing import NO_RULES, Standing
 
 __all__ = ["answers", "asked_in"]
 
+_Kind = tuple[int | None, bool, bool]
+"""The limit of a question, and whether it is about cold memories or about groups."""
 _NOTHING = "a question needs some text; this one is blank"
 
 
@@ -37,16 +40,24 @@ def answers(
     What is found counts as used, and with cold memories, as recalled: what is needed again becomes
     hot, if ``temperature.auto_promote`` is true. What is found on boards is not counted here: all
     agents read a board as it was before the tick. ``rules`` say whose posts an agent does not find.
+
+    The kinds of an agent's questions are answered in the order in which this agent first asked
+    them, so what counts as used first does not depend on which other agents the bank has.
     """
     found: list[Answer | None] = [None] * len(asked)
-    batches: dict[tuple[int | None, bool, bool], list[int]] = {}
-    for place, (_, ask) in enumerate(asked):
+    batches: dict[tuple[int, _Kind], list[int]] = {}
+    kinds_of: dict[str, dict[_Kind, int]] = {}
+    for place, (agent, ask) in enumerate(asked):
         try:
             _check(bank, ask)
-            batches.setdefault((ask.limit, ask.cold, ask.groups), []).append(place)
         except InvalidInput as error:
             found[place] = Answer(ask, Hits(), str(error))
-    for (limit, cold, with_groups), places in batches.items():
+            continue
+        kind = ask.limit, ask.cold, ask.groups
+        kinds = kinds_of.setdefault(agent, {})
+        batches.setdefault((kinds.setdefault(kind, len(kinds)), kind), []).append(place)
+    for key in sorted(batches, key=itemgetter(0)):
+        (limit, cold, with_groups), places = key[1], batches[key]
         request = SearchRequest(
             [asked[place][0] for place in places],
             [asked[place][1].query for place in places],

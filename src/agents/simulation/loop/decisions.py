@@ -68,6 +68,7 @@ class DecisionLog:
         self._did: list[Any] = []
         """Five values for each action: a list of lists would keep the garbage collector busy."""
         self._asked: dict[str, list[list[Any]]] = {}
+        self._repeated: Mapping[str, Sequence[tuple[int, int]]] = {}
 
     def did(self, agent: str, action: Action | None, result: int, *, born: bool) -> None:
         """An agent's action, and what came of it; ``born`` says that it became a memory.
@@ -92,9 +93,16 @@ class DecisionLog:
         more = [boards] if with_groups else []
         self._asked.setdefault(agent, []).append([*ask, *numbers, note, *more])
 
+    def repeated(self, found: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+        """What was no new memory, by agent: see :attr:`Kept.repeated`."""
+        self._repeated = found
+
     def packed(self) -> bytes:
         """The log as bytes; the same decisions give the same bytes."""
-        parts = (self._seen, _json([self._did, self._asked]), self._states)
+        seen = self._seen
+        if self._repeated:
+            seen = _json([*orjson.loads(seen), self._repeated])
+        parts = (seen, _json([self._did, self._asked]), self._states)
         sizes = np.array(list(map(len, parts)), "<u4").tobytes()
         packed = deflated(sizes + b"".join(parts))
         return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
@@ -107,7 +115,8 @@ class Kept(NamedTuple):
     """None if it was the text of the observation."""
     facts: Any
     has_text: bool
-    """Whether the observation became a memory: it is the first of the agent's new ones."""
+    """Whether the observation became a memory: it is the first of the agent's new ones, unless it
+    was repeated."""
     heard: int
     """How many remarks the agent heard; the next of its new memories."""
     sequences: list[int]
@@ -123,6 +132,9 @@ class Kept(NamedTuple):
     boards: list[list[tuple[int, str, int, float]] | None]
     """For each question, what it found on boards: place, board, sequence number, score; None if it
     was not about groups."""
+    repeated: Sequence[tuple[int, int]] = ()
+    """What was no new memory, as the agent had it (``memory.merge_duplicates``): the place among
+    all that it observed, heard and did and that became a memory, and the sequence number."""
 
 
 def plain(data: bytes) -> bytes:
@@ -133,15 +145,17 @@ def plain(data: bytes) -> bytes:
     return inflated(data[5:end], "a log of decisions") + data[end:]
 
 
-def asked_first(data: bytes) -> tuple[list[str | None], list[bool]]:
+def asked_first(data: bytes) -> tuple[list[str | None], list[bool], dict[str, int]]:
     """The query of each agent, None if it was the text of the observation; who had such a text.
 
-    It takes a tenth of the time of :func:`unpack`.
+    The last part has the memories that observations repeated, by the agent's id. It takes a tenth
+    of the time of :func:`unpack`.
     """
     parts = plain(data)
     (size,) = np.frombuffer(parts[:4], "<u4").tolist()
-    queries, _, heard = orjson.loads(parts[12 : 12 + size])
-    return queries, [own % 2 == 1 for own in heard]
+    queries, _, heard, *more = orjson.loads(parts[12 : 12 + size])
+    repeated = {agent: own[0][1] for each in more for agent, own in each.items() if not own[0][0]}
+    return queries, [own % 2 == 1 for own in heard], repeated
 
 
 def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
@@ -151,7 +165,8 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
     """
     parts = plain(data)
     seen_size, did_size, states_size = np.frombuffer(parts[:12], "<u4").tolist()
-    queries, facts, heard = json.loads(parts[12 : 12 + seen_size])
+    queries, facts, heard, *more = json.loads(parts[12 : 12 + seen_size])
+    repeated = more[0] if more else {}
     did, asked = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
     end = 12 + seen_size + did_size + states_size
     states = parts[12 + seen_size + did_size : end]
@@ -182,6 +197,7 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
                 did_by[agents[place]],
                 [tuple(each[:6]) for each in asked.get(agents[place], ())],
                 [each[6] if len(each) > 6 else None for each in asked.get(agents[place], ())],
+                repeated.get(agents[place], ()),
             )
         )
     return result

@@ -1,6 +1,6 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
@@ -23,6 +23,7 @@ from .actions import (
 )
 from .flushing import Contexts
 from .rating import Item
+from .repeats import Repeats
 from .standing import NO_RULES, Standing
 
 __all__ = ["Recorder", "save"]
@@ -50,6 +51,8 @@ class Recorder:
         self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
         self._most = memory.max_content_bytes
         self._new: list[tuple[object, ...]] = []
+        self.repeats = Repeats(bank)
+        """What was stored before."""
         self.rate: Callable[[list[Item]], list[Item]] = list
         """Gives new memories an importance."""
 
@@ -93,13 +96,15 @@ class Recorder:
             return False
         if options is not None and not options.keys().isdisjoint(LINKS):
             self.flush()
-            self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
+            self.repeats.before([agent])
+            stored = self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
+            self.repeats.stored([stored])
             return True
         new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()
-            self._bank.add_many(self.rate([new]))
+            self._store(self.rate([new]))
         else:
             self._new.append(new)
         return True
@@ -109,13 +114,15 @@ class Recorder:
         waiting, self._new = self.rate(self._new), []
         try:
             try:
-                self._bank.add_many(waiting)
+                self._store(waiting)
             except InvalidContent:
-                self._bank.add_many(
-                    [(item[0], self._keepable(item[1]), *item[2:]) for item in waiting]
-                )
+                self._store([(item[0], self._keepable(item[1]), *item[2:]) for item in waiting])
         except (InvalidInput, TierFull) as error:
             raise SimulationError(f"the world gave what can't become a memory: {error}") from error
+
+    def _store(self, items: Sequence[Item]) -> None:
+        self.repeats.before(item[0] for item in items)
+        self.repeats.stored(self._bank.add_many(items))
 
     def _keepable(self, text: object) -> object:
         """The text, or why it can't be kept: a world may repeat whatever an agent said."""

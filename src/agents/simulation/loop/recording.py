@@ -67,6 +67,8 @@ class Recording:
             for deed in done:
                 self._deed(agent, deed, recorder, log)
         recorder.flush()
+        if log is not None:
+            log.repeated(recorder.repeats.found)
 
     def deliver(self, told: Sequence[Telling]) -> None:
         """Store what agents of the bank were told, in this order."""

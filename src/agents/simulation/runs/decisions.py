@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from ...memory.tiers import TIER_NAMES, Tier
 from ..loop.decisions import Kept, unpack
 from ..policies.cassette import Cassette, Exchange
 from ..worlds.outside import agents_of, is_outside
+from .births import FORGOTTEN, births, new_memories, text_of
 from .compare import past_bank
 from .folder import as_run_error
 from .sharded import reading
@@ -39,7 +40,6 @@ __all__ = [
 
 RESULTS = ("done", "failed", "no answer", "refused")
 """The words for what came of an action, by the number in the log."""
-FORGOTTEN = "(forgotten)"
 
 
 class Given(NamedTuple):
@@ -112,6 +112,10 @@ class Decision(NamedTuple):
     """The prompts to a language model and its answers, from the cassette."""
     note: str = ""
     """What can't be told any more."""
+    told: tuple[str, ...] = ()
+    """The memories that others told it in the tick, which are new to it."""
+    insights: tuple[str, ...] = ()
+    """What it concluded when it reflected."""
 
     def reasons(self) -> Counter[str]:
         """How many memories were not given, by reason."""
@@ -123,39 +127,45 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
     settings, _ = reading(folder)
     with _reading(folder), MemoryBank.at(folder / "bank") as bank:
         kept = _kept(folder, bank, tick, agents_of(bank, settings), agent)
-        texts = _born(bank, tick, agent)
+        _, events = next(bank.ticks.events(tick - 1), (tick, []))  # the tick's own commit
+        new = new_memories(events).get(agent, {})
         errors = _errors(bank, tick - 1, agent)
     exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
     with past_bank(folder, tick - 1) as bank:
         bank.advance(tick)
-        return retold(bank, agent, kept, texts, errors, exchanges)
+        return retold(bank, agent, kept, new, errors, exchanges)
 
 
 def retold(
     bank: MemoryBank,
     agent: str,
     kept: Kept,
-    texts: Mapping[int, str],
+    new: Mapping[int, Added],
     errors: tuple[str, ...],
     exchanges: tuple[Exchange, ...],
     explain: Callable[[str], list[Explanation]] | None = None,
 ) -> Decision:
     """A decision, from what the log has of it and the bank as it was when the agent decided.
 
-    ``texts`` are the agent's new memories of the tick, ``errors`` what it was told before.
+    ``new`` are the agent's new memories of the tick, ``errors`` what it was told before.
     ``explain`` is asked what the agent's query gives, instead of the bank.
     """
     explain = explain or partial(bank.agent(agent).explain, context=True)
     prefix = id_prefix(bank.settings.seed, agent)
-    ids = iter(texts)
-    first = [texts[each] for each in islice(ids, kept.has_text + kept.heard)]
+    born = births(kept, new)
+
+    def text(number: int) -> str:
+        if number in new:
+            return text_of(new[number])
+        memory = bank.parts.ledger.resident.memory(agent, number)  # what was repeated
+        return FORGOTTEN if memory is None else memory.content
+
+    first = list(map(text, born.perceived))
     observed = first.pop(0) if kept.has_text and first else ""
     deeds = []
-    for name, arguments, result, born in kept.did:
-        number = next(ids, None) if born else None
-        own = None if number is None else memory_id(prefix, number)
-        text = texts.get(number, "") if number is not None else ""
-        deeds.append(Deed(name or "no action", arguments, RESULTS[result], own, text))
+    for (name, arguments, result, _), number in zip(kept.did, born.done, strict=True):
+        own = (None, "") if number is None else (memory_id(prefix, number), text(number))
+        deeds.append(Deed(name or "no action", arguments, RESULTS[result], *own))
     query = observed if kept.query is None else kept.query
     given, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
     return Decision(
@@ -170,9 +180,11 @@ def retold(
         not_given=not_given,
         asked=asked,
         did=tuple(deeds),
-        saved=tuple(texts[each] for each in ids),
+        saved=tuple(map(text, born.rest)) if bank.settings.flush.enabled else (),
         exchanges=exchanges,
         note=note,
+        told=tuple(map(text, born.told)),
+        insights=tuple(map(text, born.insights)),
     )
 
 
@@ -220,18 +232,6 @@ def _kept(folder: Path, bank: MemoryBank, tick: int, agents: list[str], agent: s
             f"{agent} came to {folder} after tick {tick}", hint="name a later tick with --tick"
         )
     return kept[agents.index(agent)]
-
-
-def _born(bank: MemoryBank, tick: int, agent: str) -> dict[int, str]:
-    """The agent's new memories of a tick by sequence number, without the chunks of notes."""
-    found: dict[int, str] = {}
-    _, events = next(bank.ticks.events(tick - 1), (tick, []))  # the tick's own commit
-    for event in events:
-        if not isinstance(event, Added) or event.agent_id != agent:
-            continue
-        if event.start is None or event.start.kind != "note":
-            found[event.sequence] = FORGOTTEN if event.content is None else event.content
-    return found
 
 
 def _errors(bank: MemoryBank, tick: int, agent: str) -> tuple[str, ...]:

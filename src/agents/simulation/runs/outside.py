@@ -22,6 +22,7 @@ from ...memory.requests import check_agent_id, check_new
 from ...version import __version__
 from ..loop.decisions import DONE, FAILED, DecisionLog
 from ..loop.keeping import check_number
+from ..loop.repeats import Repeats
 from ..loop.tick_end import do_what_is_due, tick_record
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..worlds.outside import Outside
@@ -209,7 +210,11 @@ class OutsideRun:
         for agent, own in self._doings.items():
             for action, result, row in own.deeds:
                 log.did(agent, action, result, born=row is not None)
-        bank.add_many([row for own in self._doings.values() for row in own.rows()])
+        repeats = Repeats(bank)
+        repeats.before(self._doings)
+        rows = [row for own in self._doings.values() for row in own.rows()]
+        repeats.stored(bank.add_many(rows))
+        log.repeated(repeats.found)
         do_what_is_due(bank)
         self._record(metrics, [own.given for own in doings if own.query is not None], log)
 

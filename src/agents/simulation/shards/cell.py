@@ -66,10 +66,11 @@ def of_cells(settings: Settings) -> Settings:
 
 
 class Cell:
-    """The bank of some agents, and the two halves of their tick.
+    """The bank of some agents, and the three parts of their tick.
 
-    ``decide`` begins a tick's transaction, ``record`` commits it. What happens between is the
-    driver's. A process that ends between them leaves the bank at the tick before.
+    ``decide`` begins a tick's transaction, ``record`` ends the tick, and ``commit`` commits it.
+    What happens between is the driver's. A process that ends before the commit leaves the bank at
+    the tick before.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Cell:
         )
 
     def record(self, boards: Sequence[Any], deeds: bytes) -> dict[str, Any]:
-        """Remember what the agents saw and did, end the tick and commit it; what it counted.
+        """Remember what the agents saw and did, and end the tick; what it counted.
 
         ``boards`` has what all agents of the run did with groups, as JSON values.
         """
@@ -138,12 +139,13 @@ class Cell:
             wire.deeds_of(self._actions, done), wire.told_of(told), Boards.of(boards)
         )
 
-    def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, Any]:
-        """Do a tick again from the log."""
+    def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, list[Any]]:
+        """Do a tick again from the log; the states that changed."""
         actions, asked, *_ = wire.decode(frames.decided)
         self.decide(tick, frames.seen, policy_again(self._policy, self.bank.settings, asked))
         self._actions = actions
-        return self.record(boards, frames.deeds)
+        self.record(boards, frames.deeds)
+        return self.commit()
 
     def _record(
         self, deeds: Sequence[Sequence[Deed]], told: Sequence[Telling], boards: Boards
@@ -164,9 +166,13 @@ class Cell:
         if self._contexts is not None:
             state["contexts"] = self._contexts.get_state()
         bank.ticks.record({"tick": bank.tick}, state)
-        self._open.close()
         self._decided = None
-        return {**counts, "states": self.states()}
+        return counts
+
+    def commit(self) -> dict[str, list[Any]]:
+        """Commit the tick; the states that changed."""
+        self._open.close()
+        return self.states()
 
     def states(self) -> dict[str, list[Any]]:
         """The hashed states of the agents that changed since the last call."""

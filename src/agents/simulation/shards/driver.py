@@ -139,28 +139,29 @@ class Driver:
             decided = self._all("decide", number, parts=frames)[1]
             read = list(map(wire.decode, decided))
             deeds, told, changes = self._acted(read)
-            self._call("end_tick")
             done = self._done(deeds, told)
             boards = Boards(self._uses(read), changes).plain()
+            # What can't become a memory is refused here: a tick in the log can be done again.
+            counted = self._all("record", boards, parts=done)[0]
+            self._call("end_tick")
             metrics, state = self._metrics(), self._state()
             cells = list(map(Frames, frames, decided, done))
             log.append(Entry(number, metrics, state, cells, boards))
         except BaseException:
             self.tick = number - 1
             raise
-        counted = self._recorded(boards, done)
-        for each in counted:
-            self._changed(each.pop("states"))
+        for states in self._committed():
+            self._changed(states)
         return {
             "tick": number,
             "state_hash": self.state_hash(),
             **combined(counted, list(map(len, self._members)), metrics),
         }
 
-    def _recorded(self, boards: Sequence[Any], done: Sequence[bytes]) -> list[Any]:
-        """Let the cells record the tick, which is in the log; what they counted."""
+    def _committed(self) -> list[Any]:
+        """Let the cells commit the tick, which is in the log; the states that changed."""
         try:
-            return self._all("record", boards, parts=done)[0]
+            return self._all("commit")[0]
         except errors.BankError as error:
             raise RunError(
                 f"a cell can't record tick {self.tick}, which the log has: {error.why}",

@@ -77,7 +77,7 @@ class Worker:
         self, cell: int, tick: int, boards: list[Any], *frames: bytes
     ) -> tuple[Any, list[bytes]]:
         """Do a tick again in a cell that is behind; the states that changed."""
-        return self._cells[cell].again(tick, boards, Frames(*frames))["states"], []
+        return self._cells[cell].again(tick, boards, Frames(*frames)), []
 
     def _decide(self, tick: int, *seen: bytes) -> tuple[Any, list[bytes]]:
         cells = self._cells.values()
@@ -86,6 +86,9 @@ class Worker:
     def _record(self, boards: list[Any], *deeds: bytes) -> tuple[Any, list[bytes]]:
         cells = self._cells.values()
         return [each.record(boards, own) for each, own in zip(cells, deeds, strict=True)], []
+
+    def _commit(self) -> tuple[Any, list[bytes]]:
+        return [each.commit() for each in self._cells.values()], []
 
     def _checkpoint(self, folder: str) -> tuple[Any, list[bytes]]:
         """Write a checkpoint of each cell."""

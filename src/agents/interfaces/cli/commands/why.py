@@ -109,8 +109,12 @@ def _tell(found: "Decision", *, everything: bool) -> None:
             say(f"  found {each.score:.4f} {each.id} {each.text}{on}")
     for line in _deeds(found) or ["did nothing"]:
         say(line)
+    for text in found.told:
+        say(f"others told it: {text}")
     for text in found.saved:
         say(f"saved before its context was compacted: {text}")
+    for text in found.insights:
+        say(f"concluded: {text}")
     for number, exchange in enumerate(found.exchanges, start=1):
         say(f"prompt {number}:")
         for message in exchange.messages:
