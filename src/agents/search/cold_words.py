@@ -7,7 +7,7 @@ import numpy as np
 
 from ..memory.records import NEVER
 from ..rules.ranking import Measure
-from ..rules.words import folded, root
+from ..rules.words import ascii_of, folded, root
 from ..storage.resident.keyword_index import Vocabulary
 
 __all__ = ["Having", "with_words"]
@@ -57,12 +57,13 @@ def with_words(
 def _newest(having: Having, roots: Sequence[str], most: int | None) -> dict[int, str]:
     """The newest ``most`` texts that have each root; all with None."""
     found: dict[int, str] = {}
+    fold = ascii_of if all(map(str.isascii, roots)) else folded
     left, before = dict.fromkeys(roots, -1 if most is None else most), NEVER
     while left:
         asked = list(left)
         with having(asked, before) as texts:
             for number, text in texts:
-                plain = folded(text)
+                plain = fold(text)
                 has = [each for each in asked if each in plain]
                 if has:
                     found[number] = text

@@ -243,8 +243,10 @@ def test_search_compares_metadata(tiermem: Command, condition: str, days: list[i
 def test_a_session_is_found_by_its_number(tiermem: Command) -> None:
     tiermem("init", "crew", "--set", "storage.sync=manual")
     tiermem("add", "crew", "-a", "alice", "--session", "7", "fish is cheap")
-    done = tiermem("search", "crew", "-a", "alice", "fish", "--filter", "session=7", "--json")
-    assert [row["content"] for row in done.json["results"]] == ["fish is cheap"]
+    tiermem("add", "crew", "-a", "alice", "--session", "8", "fish is dear")
+    for condition, text in (("session=7", "fish is cheap"), ("session != 7", "fish is dear")):
+        done = tiermem("search", "crew", "-a", "alice", "fish", "--filter", condition, "--json")
+        assert [row["content"] for row in done.json["results"]] == [text]
 
 
 @pytest.mark.parametrize("text", ["day == 3", "day=>3", "day<>3", "day>", "day", "", "place=!bay"])

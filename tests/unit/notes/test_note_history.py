@@ -1,17 +1,20 @@
 """Notes in checkpoints, snapshots and earlier ticks."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from note_banks import divergences, finish, found, market, note_texts
 
-from agents import MemoryBank
+from agents import MemoryBank, Retention
 from agents.bank import history
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
-from banks import MANUAL
+from agents.storage.journal.journal import Journal
+from agents.storage.journal.schema import Commit
+from banks import MANUAL, OpenBank
 
 # Going back
 
@@ -253,3 +256,26 @@ def test_notes_that_differ_are_named() -> None:
         assert [each[1:] for each in differences(one, other)] == [
             ("MEMORY.md#L1", "note", "", None)
         ]
+
+
+def test_a_sweep_reads_a_commit_once_for_all_its_chunks(
+    open_bank: OpenBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = open_bank(retention={"grace": 1})
+    for text in ("# Plan\n\ngo north\n", "# Plan\n\nstay\n"):
+        with bank.transaction():
+            for number in range(9):
+                bank.agent(f"agent_{number}").notes.write("MEMORY.md", text)
+        bank.advance(bank.tick + 1)
+    bank.advance(bank.tick + 5)
+    read: list[int] = []
+    commits = Journal.commits
+
+    def counted(journal: Journal, after: int) -> Iterator[Commit]:
+        read.append(after)
+        return commits(journal, after)
+
+    monkeypatch.setattr(Journal, "commits", counted)
+    bank.sweep()
+    assert [len(bank.agent(name).hidden(Retention.DELETED)) for name in bank.agents()] == [0] * 9
+    assert 0 < len(read) == len(set(read)) < 9

@@ -26,10 +26,10 @@ def condition(text: str) -> dict[str, Any]:
         if sign != "=" and (sign not in _SIGNS or not value):
             raise InvalidInput(f"--filter {text!r:.80} can't be read", hint=_WRITE)
         meant = _scalar(value)
-        if (name.removeprefix("metadata."), sign) == ("session", "="):
+        if name.removeprefix("metadata.") == "session" and sign in ("=", "!="):
             from ...memory.filters import in_session
 
-            return in_session(meant)
+            return in_session(meant) if sign == "=" else {"$not": in_session(meant)}
         is_ = meant if sign == "=" else {_SIGNS[sign]: meant}
         return {f"metadata.{name.removeprefix('metadata.')}": is_}
     try:

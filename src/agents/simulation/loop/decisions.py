@@ -101,7 +101,7 @@ class DecisionLog:
         """The log as bytes; the same decisions give the same bytes."""
         seen = self._seen
         if self._repeated:
-            seen = _json([*orjson.loads(seen), self._repeated])
+            seen = seen.removesuffix(b"]") + b"," + _json(self._repeated) + b"]"
         parts = (seen, _json([self._did, self._asked]), self._states)
         sizes = np.array(list(map(len, parts)), "<u4").tobytes()
         packed = deflated(sizes + b"".join(parts))

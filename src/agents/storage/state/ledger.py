@@ -33,7 +33,7 @@ from ...rules.caps import Caps, Turn, make_room, relieve
 from ..gc_pause import gc_paused
 from ..interrupts import hold_signals, let_signals_come, whole
 from ..journal.journal import Journal
-from ..journal.noted_texts import has_note_of, is_note_with
+from ..journal.noted_texts import Key, chunks_in, kept_chunks
 from ..journal.redaction import Purge
 from ..journal.ticks import TickNote
 from ..note import kept_of
@@ -260,13 +260,11 @@ class Ledger:
             sequences = [each.sequence for each in memories]
             self._happen(Purged("purge", memories[0].agent_id, sequences))
 
-    def has_note_of(self, memory: Memory) -> bool:
-        """Whether the journal has the text of a note that had this memory as a chunk."""
-        agent, sequence, created = memory.agent_id, memory.sequence, memory.created_tick
-        is_new = created >= self.journal.tick  # it may wait for the commit
-        if is_new and any(is_note_with(each, agent, sequence) for each in self._pending.events):
-            return True
-        return has_note_of(self.journal, agent, sequence, created)
+    def kept_chunks(self, memories: Sequence[Memory]) -> set[Key]:
+        """Of these memories, those that were chunks of a note whose text the journal has."""
+        if not memories:
+            return set()
+        return kept_chunks(self.journal, memories).union(chunks_in(self._pending.events))
 
     def used(
         self, agents: Sequence[str], accesses: Sequence[Accesses], kind: UseKind = "access"
