@@ -1,5 +1,6 @@
 """Whose memories a call of ``tiermem.mem0`` is about, and how ``reset`` purges those of all."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,16 +23,16 @@ LONG = "swordfish" * 40
     "name", ["ann", "a=b", "user_id=ann", "agent_id=x", "Zoë/7", "x" * 500, "@2F"]
 )
 def test_ids_of_different_kinds_never_meet(name: str) -> None:
-    memory = Memory()
     kinds = ("user_id", "agent_id", "run_id")
-    for kind in kinds:
-        memory.add(f"of the {kind}", infer=False, **{kind: name})
-    for kind in kinds:
-        (row,) = memory.get_all(filters={kind: name})["results"]
-        assert (row["memory"], row[kind]) == (f"of the {kind}", name)
-        assert texts(memory.search("of the", filters={kind: name}, threshold=0.0)) == [
-            row["memory"]
-        ]
+    with closing(Memory()) as memory:
+        for kind in kinds:
+            memory.add(f"of the {kind}", infer=False, **{kind: name})
+        for kind in kinds:
+            (row,) = memory.get_all(filters={kind: name})["results"]
+            assert (row["memory"], row[kind]) == (f"of the {kind}", name)
+            assert texts(memory.search("of the", filters={kind: name}, threshold=0.0)) == [
+                row["memory"]
+            ]
 
 
 def test_a_user_is_the_agent_of_the_same_name() -> None:
