@@ -139,7 +139,8 @@ class ColdSearch:
         agent_id, shelf = block.agent_id, self._resident.shelf
         if request.shelved is not None:
             return self._named(block, asked, most, request.shelved, only)
-        if not self._resident.cold:  # mem0's store is not opened for nothing
+        # mem0's store is not opened for nothing: 0 is the sum of an agent without such memories.
+        if not self._resident.cold or not block.shelf_sum:
             return []
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:

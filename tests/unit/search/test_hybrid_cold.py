@@ -6,6 +6,7 @@ import pytest
 from hybrid import SMALL_TALK, Make, Ones, contents
 
 from agents import AgentMemory, MemoryBank
+from agents.storage.store_sync import StoreSync
 
 
 def test_an_agent_whose_memories_are_all_cold_finds_them(make: Make) -> None:
@@ -196,3 +197,15 @@ def test_an_agent_in_no_group_finds_the_same_with_boards(make: Make) -> None:
     alice.add_many(["red boat in bay", "red boat in bay now", "gold fish market", "a red boat"])
     found = contents(alice.search("red boat gold", 3))
     assert contents(alice.search("red boat gold", 3, include_groups=True)) == found
+
+
+def test_mem0s_store_is_not_asked_for_an_agent_without_cold_memories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        _cold(bank.agent("bob"), "the mill burns")
+        bank.agent("alice").add("the mill is old")
+        monkeypatch.setattr(StoreSync, "written", 1)
+        monkeypatch.delattr(StoreSync, "search")
+        found = bank.agent("alice").search("mill", include_cold=True)
+    assert contents(found) == ["the mill is old"]
