@@ -136,7 +136,7 @@ def main() -> None:
 
     from tiermem.mem0 import Memory
 
-    users = [f"user_{number:03}" for number in range(options.users)]
+    users = [f"user_{user:03}" for user in range(options.users)]
     each = options.memories // options.users
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         theirs, ours = _mem0(options.store, Path(folder)), Memory(Path(folder) / "bank")

@@ -18,7 +18,7 @@ from typing import Any
 from report import Goal, console, goals, machine, number, table
 
 _MANUAL = {"storage": {"sync": "manual"}, "seed": 7}
-_NAMES = [f"agent_{number:03}" for number in range(200)]
+_NAMES = [f"agent_{agent:03}" for agent in range(200)]
 _VERBS = ("sold", "bought", "promised", "stole", "repaired", "found", "carried", "praised", "hid")
 _THINGS = (
     "a basket of fish", "three sacks of salt", "the old mill", "an iron gate", "two goats",
@@ -83,7 +83,7 @@ def ticking(agents: int, memories: int, rounds: int) -> dict[str, float]:
     """A tick of many agents, per agent: one search and two new memories each."""
     from tiermem import MemoryBank
 
-    names = [f"agent_{number:04}" for number in range(agents)]
+    names = [f"agent_{agent:04}" for agent in range(agents)]
     banks = {name: MemoryBank.ephemeral(_MANUAL, preset=name) for name in ("vector", "hybrid")}
     start_texts = texts(memories, 2)
     for bank in banks.values():
@@ -149,9 +149,7 @@ def notes(files: int, megabytes: int) -> dict[str, float]:
             for n in range(megabytes * 4):
                 lines = texts(2700, 50_000 + n)
                 parts = ["\n".join(lines[at : at + 30]) for at in range(0, len(lines), 30)]
-                text = "\n\n".join(
-                    f"## Part {number}\n\n{part}" for number, part in enumerate(parts)
-                )
+                text = "\n\n".join(f"## Part {place}\n\n{part}" for place, part in enumerate(parts))
                 written.append(text)
                 (inside / f"part-{n:03}.md").write_text(text)
             size = sum(len(text) for text in written) / 1e6

@@ -15,6 +15,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"fields": ["text", 5]}, "fields is a list"),
     ({"fields": {"text": 1}}, "fields is a list"),
     ({"tier": "pinned"}, "tier is a function"),
+    ({"now": 0}, "now is a function"),
 ]
 
 

@@ -1,7 +1,7 @@
 """LangGraph's ttl on the bank's clock."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -129,10 +129,46 @@ def test_an_item_that_is_pinned_past_its_end_is_deleted_and_put_anew() -> None:
         assert found.value == {"x": "likes pie"}
 
 
-def test_dates_are_the_wall_clocks_or_those_of_the_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dates_are_those_of_the_puts_after_reopening_too(tmp_path: Path) -> None:
+    first, second = datetime(2030, 1, 1, tzinfo=UTC), datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+    days = iter([first, second])
+    with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
+        store = TierMemStore(bank, now=lambda: next(days))
+        store.put(ANN, "k", {"a": "tea"})
+        store.put(ANN, "k", {"a": "coffee"})
+    with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
+        item = store_of(bank).get(ANN, "k")
+        assert item is not None
+        assert (item.created_at, item.updated_at) == (first, second)
+
+
+def test_dates_are_the_wall_clocks_unless_somebody_says_otherwise() -> None:
+    with MemoryBank.ephemeral() as bank:
+        store_of(bank).put(ANN, "k", {"a": "tea"})
+        item = store_of(bank).get(ANN, "k")
+        assert item is not None
+        assert item.created_at == item.updated_at
+        assert abs(datetime.now(UTC) - item.created_at) < timedelta(days=1)
+
+
+def test_the_dates_in_a_run_are_those_of_its_ticks() -> None:
+    with MemoryBank.ephemeral() as bank:
+        with bank.transaction():
+            bank.advance(24)
+            bank.ticks.record({"tick": 24}, None)
+        store_of(bank).put(ANN, "k", {"a": "tea"})
+        item = store_of(bank).get(ANN, "k")
+        assert item is not None
+        assert item.created_at == datetime(1970, 1, 2, tzinfo=UTC)
+        assert "item_at" not in bank.agent("users.ann").all()[0].metadata
+
+
+def test_dates_of_ticks_are_those_of_the_clock_that_moves_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     wall = WallClock(monkeypatch)
     with MemoryBank.ephemeral(clock=PER_MINUTE) as bank:
-        store = store_of(bank)
+        store = TierMemStore(bank, now=None)
         store.put(ANN, "k", {"a": "tea"})
         wall.go(hours=2)
         store.put(ANN, "k", {"a": "coffee"})
@@ -142,7 +178,7 @@ def test_dates_are_the_wall_clocks_or_those_of_the_ticks(monkeypatch: pytest.Mon
         assert (item.updated_at - item.created_at).total_seconds() == 7200
     with MemoryBank.ephemeral() as bank:
         bank.pass_time(36)
-        store_of(bank).put(ANN, "k", {"a": "tea"})
+        TierMemStore(bank, now=None).put(ANN, "k", {"a": "tea"})
         item = store_of(bank).get(ANN, "k")
         assert item is not None
         assert item.created_at == datetime(1970, 1, 2, 12, tzinfo=UTC)

@@ -75,6 +75,25 @@ NESTED: list[dict[str, Any]] = [  # mem0 knows them on Qdrant alone
 ]
 
 
+@pytest.mark.parametrize("pair", ["qdrant"], indirect=True)  # Chroma's scores are no cosines
+def test_a_threshold_of_zero_leaves_out_what_is_below_it(pair: Pair) -> None:
+    for text in ("who are you", "granite quarry", "never", "hello bye"):
+        pair.add(text, **ANN)
+    for it in (pair.theirs, pair.ours):
+        for top_k in (1, 20):
+            rows = it.search("who are you", filters=ANN, threshold=0, top_k=top_k)["results"]
+            assert [row["memory"] for row in rows] == ["who are you", "hello bye"][:top_k]
+
+
+@pytest.mark.parametrize("pair", ["qdrant"], indirect=True)  # Chroma keeps no None
+def test_a_date_that_was_cleared_is_none(pair: Pair) -> None:
+    pair.add("tea", expiration_date="2099-01-01", **ANN)
+    pair.change("update", 0, expiration_date=None)
+    pair.search("tea", filters=ANN)
+    pair.listed(filters=ANN)
+    assert pair.ours.get(pair.ids[0][1])["expiration_date"] is None
+
+
 @pytest.mark.parametrize("number", range(len(DOLLARS) + len(NESTED)))
 def test_the_joins_of_stores_are_those_of_mem0(pair: Pair, number: int) -> None:
     if pair.store == "chroma" and number >= len(DOLLARS):

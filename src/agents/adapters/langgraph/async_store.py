@@ -15,7 +15,8 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, EmbedderError, InvalidInput, StoreError
 from ...memory.records import shown
 from ...storage.lock import OneWriter
-from .store import TierMemStore, check_options
+from .items import Now
+from .store import TierMemStore, check_options, wall_time
 from .writing import TierOf
 
 __all__ = ["AsyncTierMemStore"]
@@ -41,6 +42,7 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
         fields: Sequence[str] | None = None,
         tier: TierOf | None = None,
         ttl: TTLConfig | None = None,
+        now: Now | None = wall_time,
     ) -> None:
         super().__init__()
         if not isinstance(bank, AsyncMemoryBank):
@@ -48,11 +50,12 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
                 f"AsyncTierMemStore takes an open AsyncMemoryBank, not {shown(bank)}",
                 hint="use await AsyncMemoryBank.open(folder); TierMemStore takes a MemoryBank",
             )
-        check_options(fields, tier)
+        check_options(fields, tier, now)
         self.ttl_config = ttl
         self._bank = bank
         self._fields = fields
         self._tier = tier
+        self._now = now
         self._store: TierMemStore | None = None
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -61,8 +64,8 @@ class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
 
     def _batch(self, bank: MemoryBank, ops: Sequence[Op]) -> list[Result]:
         if self._store is None:
-            own, tier = self._fields, self._tier
-            self._store = TierMemStore(bank, fields=own, tier=tier, ttl=self.ttl_config)
+            own, tier, ttl, now = self._fields, self._tier, self.ttl_config, self._now
+            self._store = TierMemStore(bank, fields=own, tier=tier, ttl=ttl, now=now)
         return self._store.batch(ops)
 
     # Operations of several tasks

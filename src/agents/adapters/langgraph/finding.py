@@ -116,7 +116,8 @@ def _passes(items: Items, scope: _Scope, memory: Memory) -> bool:
 def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found]]:
     """The items of each search, best first: at least as many as it needs, if there are.
 
-    Where parts and filters leave too few of the best memories, all memories are asked for.
+    Where parts and filters leave too few of the best memories, all memories are asked for; and
+    where the best ones are unrelated, because the bank does not know which of them is nearest.
     """
     done: dict[int, list[Found]] = {}
     limits = [max([1, *[scope.most for scope in waiting.values()]]), _everything(items)]
@@ -125,7 +126,7 @@ def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found
         for at, scope in waiting.items():
             kept = [list(islice(_kept(items, scope, own), scope.most)) for own in hits[at]]
             if limit == limits[-1] or all(
-                len(own) < limit or len(chosen) == scope.most
+                len(own) < limit or (len(chosen) == scope.most and all(map(_is_best, chosen)))
                 for own, chosen in zip(hits[at], kept, strict=True)
             ):
                 done[at] = _merged(items, kept)
@@ -154,12 +155,14 @@ def _hits(items: Items, scopes: Mapping[int, _Scope], limit: int) -> dict[int, l
 
 
 def _below_zero(items: Items, query: str, hits: list[Hit]) -> list[Hit]:
-    """The hits, with the cosine for a score of 0: LangGraph's scores go below it."""
+    """The hits, with the cosine for a score of 0, best first: LangGraph's scores go below it."""
     unrelated = [hit.memory for hit in hits if not hit.score]
     if not unrelated:
         return hits
     scores = iter(items.bank.parts.search.cosines(query, unrelated))
-    return [hit if hit.score else _scored(hit, min(0.0, next(scores))) for hit in hits]
+    scored = [hit if hit.score else _scored(hit, min(0.0, next(scores))) for hit in hits]
+    # Related hits keep the order that diversity gave them.
+    return sorted(scored, key=_distance if items.bank.settings.retrieval.diversity else _place)
 
 
 def _scored(hit: Hit, score: float) -> Hit:
@@ -190,3 +193,13 @@ def _place(hit: Hit) -> tuple[bool, float]:
     """Pinned items come first, then the best by score and tier boost."""
     is_pinned = hit.memory.tier is Tier.PINNED
     return not is_pinned, 0.0 if is_pinned else -hit.boosted_score
+
+
+def _distance(hit: Hit) -> float:
+    """How far below 0 a hit is; pinned items come first however far they are."""
+    return -1.0 if hit.memory.tier is Tier.PINNED else max(0.0, -hit.score)
+
+
+def _is_best(hit: Hit) -> bool:
+    """Whether no memory that the bank left out can come before a hit."""
+    return hit.score > 0 or hit.memory.tier is Tier.PINNED

@@ -7,6 +7,7 @@ several texts, each text after the first is a memory of its own: a part of the i
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, final
 
@@ -15,16 +16,20 @@ from langgraph.store.base import Item, SearchItem
 from ...bank.memory_bank import MemoryBank
 from ...engine.clock import Anchor, anchor_of
 from ...errors import InvalidInput
-from ...memory.records import Memory, check_text, shown
+from ...memory.records import Memory, Scalar, check_text, shown
 from ...storage.state.versions import live_version
 from ..names import DIRECTORY, Names, agent_id_of
 
-__all__ = ["INDEXED", "PARTS", "SINCE", "TTL", "Items", "Namespace", "Times"]
+__all__ = ["AT", "INDEXED", "PARTS", "SINCE", "TTL", "Items", "Namespace", "Now", "Times"]
 
 Namespace = tuple[str, ...]
+Now = Callable[[], datetime]
+"""Gives the time."""
 
+AT = "item_at"
+"""Metadata: when this version was put; missing where the tick says it."""
 SINCE = "item_since"
-"""Metadata: the tick of the item's first version, where that is another tick than this one's."""
+"""Metadata: when the first version was put, a date or a tick, where that is not when this was."""
 PARTS = "item_parts"
 """Metadata: how many parts the item has."""
 TTL = "item_ttl"
@@ -122,14 +127,21 @@ class Items:
         return SearchItem(**self._fields(memory, times), score=score)
 
     def _fields(self, memory: Memory, times: "Times") -> dict[str, Any]:
-        since = memory.metadata.get(SINCE, memory.created_tick)
         return {
             "namespace": self.namespace(memory.agent_id),
             "key": self._key(memory),
             "value": self.value(memory),
-            "created_at": times.of(_whole(since)),
-            "updated_at": times.of(memory.created_tick),
+            "created_at": times.of(self.since(memory)),
+            "updated_at": times.of(self.at(memory)),
         }
+
+    def at(self, memory: Memory) -> Scalar:
+        """When a version of an item was put: a date as text, or a tick."""
+        return memory.metadata.get(AT, memory.created_tick)
+
+    def since(self, memory: Memory) -> Scalar:
+        """When the first version of an item was put: a date as text, or a tick."""
+        return memory.metadata.get(SINCE, self.at(memory))
 
     def _key(self, memory: Memory) -> str:
         """The key of an item; other code may have used a key that looks like one of ours."""
@@ -152,8 +164,10 @@ class Items:
 class Times:
     """What a bank's ticks are in minutes and as dates."""
 
-    def __init__(self, bank: MemoryBank) -> None:
+    def __init__(self, bank: MemoryBank, now: Now | None) -> None:
         clock = bank.settings.clock
+        self._bank = bank
+        self._now = now
         self._rate = clock.ticks_per_day
         self._is_wall = clock.mode == "wall"
         self._anchor = anchor_of(bank.parts) if self._is_wall else None
@@ -169,8 +183,26 @@ class Times:
             f"a ttl is a number of minutes above 0, not {shown(minutes)}", hint="leave it out"
         )
 
-    def of(self, tick: int) -> datetime:
-        """When a tick began: by the wall clock, or with tick 0 at the beginning of 1970."""
+    def now(self) -> dict[str, Scalar]:
+        """The metadata of what is put now: its date, unless the tick says it.
+
+        A run reads no clock, so that the same seed gives the same journal.
+        """
+        if self._now is None or self._bank.parts.ledger.journal.last_tick() is not None:
+            return {}
+        return {AT: self._now().astimezone(UTC).isoformat()}
+
+    def of(self, moment: object) -> datetime:
+        """A date that was kept as text, or when a tick began.
+
+        That is by the wall clock, or with tick 0 at the beginning of 1970.
+        """
+        if isinstance(moment, str):
+            try:
+                return datetime.fromisoformat(moment)
+            except ValueError:  # other code wrote it
+                moment = 0
+        tick = _whole(moment)
         anchor = self._anchor or Anchor(0, 0, self._rate)
         start = _EPOCH + timedelta(milliseconds=anchor.ms)
         return start + timedelta(days=1) * (tick - anchor.tick) / anchor.ticks_per_day

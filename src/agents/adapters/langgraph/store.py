@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from numbers import Integral
 from typing import Any
 
@@ -22,11 +23,16 @@ from ...errors import InvalidInput
 from ...memory.records import Memory, shown
 from .embedder import LangChainEmbedder
 from .finding import Found, count_uses, namespaces, search
-from .items import TTL, Items, Times
+from .items import TTL, Items, Now, Times
 from .matching import check_filter
 from .writing import TierOf, Writing, are_fields
 
-__all__ = ["TierMemStore", "check_options"]
+__all__ = ["TierMemStore", "check_options", "wall_time"]
+
+
+def wall_time() -> datetime:
+    """The time of the wall clock."""
+    return datetime.now(UTC)
 
 
 class TierMemStore(BaseStore):
@@ -46,6 +52,10 @@ class TierMemStore(BaseStore):
     function of namespace, key and value that returns an item's tier, or None to keep the tier that
     it has: a search gives pinned items first, and adds the boost of a tier to the order, not to
     ``score``. ``ttl`` is LangGraph's: minutes become ticks of the bank's clock, rounded up.
+
+    ``now`` gives the time for ``created_at`` and ``updated_at``, which are stored with the item.
+    With None, in a run, and for memories that other code stored, they are when the tick began: by
+    the wall clock that the bank follows, or with tick 0 at the beginning of 1970.
     """
 
     supports_ttl = True
@@ -57,16 +67,18 @@ class TierMemStore(BaseStore):
         fields: Sequence[str] | None = None,
         tier: TierOf | None = None,
         ttl: TTLConfig | None = None,
+        now: Now | None = wall_time,
     ) -> None:
         if not isinstance(bank, MemoryBank):
             raise InvalidInput(
                 f"TierMemStore takes an open MemoryBank, not {shown(bank)}",
                 hint="use MemoryBank.open(folder); AsyncTierMemStore takes an AsyncMemoryBank",
             )
-        check_options(fields, tier)
+        check_options(fields, tier, now)
         self.bank = bank
         self.ttl_config = ttl
         self.fields = ["$"] if fields is None else list(fields)
+        self._now = now
         self._items = Items(bank)
         self._writing = Writing(self._items, self.fields, tier)
 
@@ -101,7 +113,7 @@ class TierMemStore(BaseStore):
                 with self.bank.transaction():  # a batch that is refused uses nothing
                     count_uses(self._items, found)
                     self._writing.keep_alive(read)
-                    self._writing.put(puts, Times(self.bank))
+                    self._writing.put(puts, Times(self.bank, self._now))
             else:
                 count_uses(self._items, found)
         return results
@@ -114,7 +126,7 @@ class TierMemStore(BaseStore):
         self, ops: Sequence[Op], found: Iterable[list[Found]]
     ) -> tuple[list[Result], list[Memory]]:
         """The result of each operation, and the memories of items whose lifetimes begin anew."""
-        items, times = self._items, Times(self.bank)
+        items, times = self._items, Times(self.bank, self._now)
         pages = iter(found)
         results: list[Result] = []
         read: list[Memory] = []
@@ -135,7 +147,7 @@ class TierMemStore(BaseStore):
         return results, read
 
 
-def check_options(fields: object, tier: object) -> None:
+def check_options(fields: object, tier: object, now: object) -> None:
     """Raise an error that names what is wrong with the options of a store."""
     if fields is not None and not are_fields(fields):
         raise InvalidInput(
@@ -145,6 +157,11 @@ def check_options(fields: object, tier: object) -> None:
         raise InvalidInput(
             f"tier is a function of namespace, key and value, not {shown(tier)}",
             hint="use lambda namespace, key, value: … to return a tier",
+        )
+    if now is not None and not callable(now):
+        raise InvalidInput(
+            f"now is a function that returns the time, not {shown(now)}",
+            hint="use lambda: datetime.now(UTC), or None for the dates of the bank's ticks",
         )
 
 

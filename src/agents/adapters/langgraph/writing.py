@@ -12,7 +12,7 @@ from ...memory.retention import Retention
 from ...memory.tiers import Tier, TierLike, parse_tier
 from ...storage.state.versions import versions
 from ..removing import remove
-from .items import INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
+from .items import AT, INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
 
 __all__ = ["TierOf", "Writing", "are_fields"]
 
@@ -55,12 +55,13 @@ class Writing:
         """
         last = {(tuple(op.namespace), op.key): (op, self._new(op, times)) for op in ops}
         rows: list[_Row] = []
+        now = times.now()
         for op, new in last.values():
             place = self._place(op)
             if new is None:
                 self._delete(place)
                 continue
-            rows += self._rows(op.key, new, place)
+            rows += self._rows(op.key, new, place, now)
             self._items.names.keep(".".join(op.namespace), op.key)
         self._items.bank.add_many(rows)
 
@@ -109,15 +110,17 @@ class Writing:
         ttl = None if op.ttl is None else times.ticks(op.ttl)
         return _New(value, self._texts(op, value), None if tier is None else parse_tier(tier), ttl)
 
-    def _rows(self, item_key: str, new: _New, place: _Place) -> list[_Row]:
+    def _rows(
+        self, item_key: str, new: _New, place: _Place, now: Mapping[str, Scalar]
+    ) -> list[_Row]:
         """The new memories of an item; parts that it has no longer are deleted."""
         value, texts, tier, ttl = new
         options: dict[str, object] = {}
-        metadata: dict[str, Scalar] = {}
-        former, tick = place.former, self._items.bank.tick
+        metadata: dict[str, Scalar] = {**now}
+        former = place.former
         if former is not None:
-            since = former.metadata.get(SINCE, former.created_tick)
-            metadata |= {SINCE: since} if since != tick else {}
+            since = self._items.since(former)
+            metadata |= {SINCE: since} if since != now.get(AT, self._items.bank.tick) else {}
             for part in self._items.parts(former, max(0, len(texts) - 1)):
                 remove(self._items.bank.agent(place.agent_id), part)
         if not texts:

@@ -1,6 +1,6 @@
 """Which memories a call of mem0's is about: filters and ids as searches of the bank's agents."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
 from ...bank.memory_bank import MemoryBank
@@ -51,7 +51,7 @@ class Finder:
         found: list[Hit] = []
         for part in self._scopes.parts(ids) if limit else ():
             only, test = self._filter(part, wanted, least, today)
-            if test is None:
+            if test is None and least:
                 found += self._hits(part.agents, query, limit, only)
             else:
                 found += self._tested(part.agents, query, limit, only, test)
@@ -82,20 +82,32 @@ class Finder:
             yield from hits
 
     def _tested(
-        self, agents: list[str], query: str, limit: int, only: Filter, test: Join
+        self, agents: list[str], query: str, limit: int, only: Filter, test: Join | None
     ) -> list[Hit]:
-        """The best hits that pass a test which the bank's search can't make; only they are used."""
+        """The best hits that pass what the bank's search can't test; only they are used."""
         bank = self._bank.parts
         found = []
         with bank.observing():
             for agent in agents:
-                hits = self._hits([agent], query, self._most(agent), only)
-                found.append([hit for hit in hits if self._passes(hit.memory, test)][:limit])
+                hits = self._related(query, self._hits([agent], query, self._most(agent), only))
+                passing = [hit for hit in hits if test is None or self._passes(hit.memory, test)]
+                found.append(passing[:limit])
         used = [
             ([hit.memory.sequence for hit in hits], [hit.score for hit in hits]) for hits in found
         ]
         bank.used(agents, [Accesses.of(used)])
         return [hit for hits in found for hit in hits]
+
+    def _related(self, query: str, hits: Iterable[Hit]) -> list[Hit]:
+        """The hits without those whose cosine is below 0, which the bank scores 0.
+
+        mem0's threshold of 0 leaves them out, where its store gives cosines. Pinned memories stay.
+        """
+        found = list(hits)
+        doubtful = [h.memory for h in found if not h.score and h.memory.tier is not Tier.PINNED]
+        cosines = self._bank.parts.search.cosines(query, doubtful)
+        away = {each.id for each, cosine in zip(doubtful, cosines, strict=True) if cosine < 0}
+        return [hit for hit in found if hit.memory.id not in away]
 
     def _passes(self, memory: Memory, test: Join) -> bool:
         own = payload(memory, self._scopes.owner(memory.agent_id))
