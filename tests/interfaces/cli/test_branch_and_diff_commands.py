@@ -291,9 +291,9 @@ def test_diff_lists_memories_only_in_one_and_in_another_tier(
     found = tiermem("diff", whole, branched, "--json").json
     assert [row["memory"] for row in found["only_first"]] == ["bob took step 2"]
     assert [row["memory"] for row in found["only_second"]] == ["NEVER trust bob"]
-    moved = [(row["agent"], row["memory"], row["tier"], row["other tier"])
-             for row in found["other_tier"]]  # fmt: skip
-    assert moved == [("bob", "bob took step 1", "normal", "important")]
+    (moved,) = found["changed"]
+    assert (moved["agent"], moved["memory"]) == ("bob", "bob took step 1")
+    assert moved["fields"] == {"tier": ["normal", "important"]}
     text = tiermem("diff", whole, branched).out
     for each in ("bob took step 2", "NEVER trust bob", "important"):
         assert each in text
@@ -354,7 +354,39 @@ def test_diff_lists_memories_with_another_temperature(tiermem: Command, whole: P
         heated = bob.all("normal")[0]
         assert bob.promote(heated.id)
     tiermem("resume", "b", "--ticks", 6, "-q")
-    (row,) = tiermem("diff", whole, "b", "--json").json["other_fields"]
-    assert (row["id"], row["field"]) == (heated.id, "temperature")
-    assert (row["first"], row["second"]) == ("warm", "hot")
-    assert "otherwise different, after tick 6: 1" in tiermem("diff", whole, "b").out
+    (row,) = tiermem("diff", whole, "b", "--json").json["changed"]
+    assert row["ids"] == [heated.id, heated.id]
+    assert row["fields"] == {"temperature": ["warm", "hot"]}
+    assert "in both, but not the same, after tick 6: 1" in tiermem("diff", whole, "b").out
+
+
+def test_diff_tells_all_that_differs_of_a_memory_in_one_row(tiermem: Command, whole: Path) -> None:
+    pinned = edits({"agent": "bob", "do": "pin", "matching": "bob took step 1"})
+    tiermem("branch", whole, "--at", 5, "--ticks", 5, "--out", "b", "--edit", pinned, "-q")
+    rows = [line for line in tiermem("diff", whole, "b").out.splitlines() if "step 1" in line]
+    both = "tier: normal → pinned; temperature: warm → hot"
+    assert rows == [f"bob\t1\tbob took step 1\t{both}"]
+
+
+def test_diff_names_memories_by_their_texts_because_an_id_is_another_memory_in_another_run(
+    tiermem: Command, whole: Path
+) -> None:
+    for name in ("one", "two"):
+        added = edits({"agent": "alice", "do": "add", "content": f"of {name}"})
+        tiermem("branch", whole, "--at", 5, "--ticks", 5, "--out", name, "--edit", added, "-q")
+    found = tiermem("diff", "one", "two", "--json").json
+    (first,), (second,) = found["only_first"], found["only_second"]
+    assert first["id"] == second["id"]
+    out = tiermem("diff", "one", "two").out
+    assert "alice\t5\tof one\n" in out
+    assert "alice\t5\tof two\n" in out
+    assert first["id"] not in out
+
+
+def test_runs_that_differ_by_an_edit_since_their_last_tick_are_not_said_to_be_equal(
+    tiermem: Command, whole: Path
+) -> None:
+    added = edits({"agent": "alice", "do": "add", "content": "NEVER trust bob"})
+    tiermem("branch", whole, "--at", 5, "--ticks", 5, "--out", "b", "--edit", added, "-q")
+    said = "equal after every tick up to 5, but for what was changed since"
+    assert tiermem("diff", whole, "b").out.startswith(f"{said}\n")

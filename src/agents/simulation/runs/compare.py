@@ -12,12 +12,12 @@ from ...engine.reading import active, hidden
 from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.retention import Retention
-from ...memory.tiers import TIER_NAMES
 from ...notes.markdown import split_lines
 from .folder import as_run_error, read_folder
 from .sharded import reading
 
 __all__ = [
+    "Changed",
     "Difference",
     "RunDiff",
     "compare_runs",
@@ -31,6 +31,7 @@ __all__ = [
 _TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")
 _USE = ("access_count", "last_access_tick", "relevance")
 _FIELDS = ("content", "tier", "created_tick", "tier_tick", *_TRAITS, "retention")
+_CHANGED = ("tier", *_TRAITS)
 
 
 class Difference(NamedTuple):
@@ -49,6 +50,16 @@ class Difference(NamedTuple):
         return f"{where}: {text}" if where else text
 
 
+class Changed(NamedTuple):
+    """A memory that both runs have, but not the same."""
+
+    first: Memory
+    second: Memory
+    """Its id may be another: the second run can have given that id to another text."""
+    fields: list[tuple[str, object, object]]
+    """Each field that differs, with its value in both."""
+
+
 class RunDiff(NamedTuple):
     """The differences between two runs."""
 
@@ -58,15 +69,12 @@ class RunDiff(NamedTuple):
     """The last tick that both runs have, after which memories and metrics are compared."""
     only_first: list[Memory]
     only_second: list[Memory]
-    tiers: list[tuple[Memory, str]]
-    """Memories that both runs have, with the name of their tier in the second run."""
+    changed: list[Changed]
     metrics: list[tuple[str, float | None, float | None]]
     settings: list[tuple[str, object, object]]
     """The settings that differ, by key."""
     series: tuple[list[dict[str, Any]], list[dict[str, Any]]]
     """The records of both runs."""
-    traits: list[tuple[Memory, str, object, object]]
-    """Memories that both runs have, with a field that differs, and its value in both."""
 
 
 def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
@@ -165,14 +173,12 @@ def compare_runs(first: Path, second: Path) -> RunDiff:
         )
     parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
     with past_bank(first, common[-1]) as one, past_bank(second, common[-1]) as other:
-        only_first, only_second, tiers, traits = _memories(one, other)
+        only_first, only_second, changed = _memories(one, other)
     ends = [each[common[-1]]["metrics"] for each in by_tick]
     names = dict.fromkeys([*ends[0], *ends[1]])
     metrics = [(name, ends[0].get(name), ends[1].get(name)) for name in names]
     settings = _settings(first, second)
-    return RunDiff(
-        parted, common[-1], only_first, only_second, tiers, metrics, settings, records, traits
-    )
+    return RunDiff(parted, common[-1], only_first, only_second, changed, metrics, settings, records)
 
 
 def _settings(first: Path, second: Path) -> list[tuple[str, object, object]]:
@@ -206,33 +212,21 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _memories(
     first: MemoryBank, second: MemoryBank
-) -> tuple[
-    list[Memory],
-    list[Memory],
-    list[tuple[Memory, str]],
-    list[tuple[Memory, str, object, object]],
-]:
+) -> tuple[list[Memory], list[Memory], list[Changed]]:
     only_first: list[Memory] = []
     only_second: list[Memory] = []
-    tiers: list[tuple[Memory, str]] = []
-    traits: list[tuple[Memory, str, object, object]] = []
+    changed: list[Changed] = []
     for agent in _owners(first, second):
         # Memories with the same text and tick count as the same; their sequence may differ.
         ours, theirs = _by_text(_active(first, agent)), _by_text(_active(second, agent))
         only_first += [memory for key, memory in ours.items() if key not in theirs]
         only_second += [memory for key, memory in theirs.items() if key not in ours]
-        tiers += [
-            (memory, TIER_NAMES[theirs[key].tier])
+        changed += [
+            Changed(memory, theirs[key], fields)
             for key, memory in ours.items()
-            if key in theirs and theirs[key].tier is not memory.tier
+            if key in theirs and (fields := list(_fields(memory, theirs[key], _CHANGED)))
         ]
-        traits += [
-            (memory, *found)
-            for key, memory in ours.items()
-            if key in theirs
-            for found in _fields(memory, theirs[key], _TRAITS)
-        ]
-    return only_first, only_second, tiers, traits
+    return only_first, only_second, changed
 
 
 def only_in(first: list[Memory], second: list[Memory]) -> tuple[list[Memory], list[Memory]]:

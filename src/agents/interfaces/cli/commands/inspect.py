@@ -235,28 +235,42 @@ def diff(
             f"the plot {target} can't be written: {error.strerror or error}",
             hint="name another with --plot",
         ) from error
-    lists = {
-        "only_first": [_memory_row(memory) for memory in found.only_first],
-        "only_second": [_memory_row(memory) for memory in found.only_second],
-        "other_tier": [
-            {**_memory_row(memory), "tier": TIER_NAMES[memory.tier], "other tier": other}
-            for memory, other in found.tiers
-        ],
-        "other_fields": [
-            {**_memory_row(memory), "field": field, "first": shown(one), "second": shown(other)}
-            for memory, field, one, other in found.traits
-        ],
-    }
     pairs: dict[str, Any] = {"metrics": found.metrics, "settings": found.settings}
     if as_json:
         both = {
             name: {key: [one, other] for key, one, other in rows} for name, rows in pairs.items()
         }
-        result = {"runs": list(names), "parted": found.parted, "last": found.last, **both, **lists}
-        echo_json({**result, "plot": str(target)})
+        result = {"runs": list(names), "parted": found.parted, "last": found.last, **both}
+        memories = {
+            "only_first": [{"id": each.id, **_named(each)} for each in found.only_first],
+            "only_second": [{"id": each.id, **_named(each)} for each in found.only_second],
+            "changed": [
+                {
+                    "ids": [each.first.id, each.second.id],
+                    **_named(each.first),
+                    "fields": {field: [shown(one), shown(two)] for field, one, two in each.fields},
+                }
+                for each in found.changed
+            ],
+        }
+        echo_json({**result, **memories, "plot": str(target)})
         return
+    lists = {
+        f"only in {names[0]}": [_named(each) for each in found.only_first],
+        f"only in {names[1]}": [_named(each) for each in found.only_second],
+        "in both, but not the same": [
+            {
+                **_named(each.first),
+                f"{names[0]} → {names[1]}": "; ".join(
+                    f"{field}: {shown(one)} → {shown(two)}" for field, one, two in each.fields
+                ),
+            }
+            for each in found.changed
+        ],
+    }
     if found.parted is None:
-        say(f"equal after every tick up to {found.last}")
+        since = ", but for what was changed since" if any(lists.values()) else ""
+        say(f"equal after every tick up to {found.last}{since}")
     else:
         say(f"they part in tick {found.parted}")
     for name, triples in pairs.items():
@@ -264,13 +278,7 @@ def diff(
         title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
         if rows:
             table(title, rows)
-    titles = (
-        f"only in {names[0]}",
-        f"only in {names[1]}",
-        "in another tier",
-        "otherwise different",
-    )
-    for title, rows in zip(titles, lists.values(), strict=True):
+    for title, rows in lists.items():
         if rows:
             more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
             table(f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED])
@@ -300,10 +308,10 @@ def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
     ]
 
 
-def _memory_row(memory: Any) -> dict[str, Any]:
+def _named(memory: "Memory") -> dict[str, Any]:
+    """How a comparison names a memory: an id is another memory in another run, a text is not."""
     return {
         "agent": memory.agent_id,
-        "id": memory.id,
         "created": memory.created_tick,
         "memory": memory.content,
     }
