@@ -150,6 +150,27 @@ def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
     until("it stands", lambda: browser.attribute("#play", "aria-pressed") != "true")
 
 
+def test_every_way_from_a_view_and_back_keeps_the_agent(browser: Browser, page: str) -> None:
+    browser.open(page, "#/agent/agent_03?t=20")
+    browser.shows(".frame[data-view=agent] .view-head")
+    for view in ("overview", "population", "memory", "search"):
+        browser.click(f"nav a[data-tab={view}]")
+        browser.shows(f".frame[data-view={view}]")
+        browser.click("nav a[data-tab=agent]")
+        browser.shows(".decision[data-agent=agent_03]")
+    browser.press("1", "2")
+    until("a key keeps it", lambda: browser.hash.startswith("#/agent/agent_03"))
+    browser.press("1", "b")
+    until("b keeps it", lambda: browser.hash.startswith("#/branch/agent_03"))
+    browser.press("1", "]")
+    until("the next agent", lambda: browser.hash.startswith("#/agent/agent_04"))
+    browser.press("1")
+    browser.shows(".frame[data-view=overview]")
+    browser.open(browser.driver.current_url)
+    browser.click("nav a[data-tab=agent]")
+    browser.shows(".decision[data-agent=agent_04]")
+
+
 def test_space_plays_with_the_chosen_speed(browser: Browser, page: str) -> None:
     browser.open(page, "#/search?t=1")
     browser.run("window.setInterval = (call, wait) => void (window.waited = wait)")

@@ -63,6 +63,11 @@ class OneVectorForAll(Noise):
         return np.ones((len(texts), self.dims))
 
 
+class KnowsNoWord(Noise):
+    def embed(self, texts: Sequence[str], /) -> Any:
+        return np.zeros((len(texts), self.dims))
+
+
 class WrongShape(Noise):
     def embed(self, texts: Sequence[str], /) -> Any:
         return super().embed(list(dict.fromkeys(texts)))
@@ -104,6 +109,10 @@ class ReusesItsArrayLaws(_Embedder):
 
 class OneVectorForAllLaws(_Embedder):
     bug = OneVectorForAll
+
+
+class KnowsNoWordLaws(_Embedder):
+    bug = KnowsNoWord
 
 
 class WrongShapeLaws(_Embedder):

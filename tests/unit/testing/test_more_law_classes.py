@@ -41,6 +41,7 @@ class TestSmallEmbedder(EmbedderLaws):
 
 class TestDirections(EmbedderLaws):
     examples = 5
+    texts = ("east <1 0>", "north <0 1>", "up <0 0 1>", "north-east <1 1>", "nowhere")
 
     def make(self) -> Directions:
         return Directions()

@@ -21,6 +21,7 @@ BUGS = [
     ("SharesItsVectorsLaws", "what it gives belongs to the caller", "changes the next"),
     ("ReusesItsArrayLaws", "what it gives belongs to the caller", "changes what it gave before"),
     ("OneVectorForAllLaws", "a bank finds a text by itself", "all texts have the same vector"),
+    ("KnowsNoWordLaws", "a bank finds a text by itself", "all texts have the same vector"),
     ("WrongShapeLaws", "a batch has a finite row of dims numbers for each text", "the shape is"),
     ("OtherNameLaws", "a new embedder has the same name and dims", "it is called"),
     ("NotNormalisedLaws", "a normalised vector has length one", "has the length"),

@@ -3,6 +3,8 @@ import { useEffect, useReducer } from "#vendor/htm-preact";
 
 /** @typedef {import("./types").Address} Address */
 
+/** Views whose address names an agent. */
+export const OF_AGENTS = ["agent", "compare", "branch"];
 const WRITE_AFTER = 150; // milliseconds; browsers refuse an address that changes with each frame
 
 /** @type {Set<() => void>} */
@@ -16,9 +18,9 @@ export function read(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...rest] = path.split("/");
   const more = Object.fromEntries(new URLSearchParams(query));
-  const { t, run, cell = "", effect = "", ...others } = more;
+  const { t, run, agent = "", cell = "", effect = "", ...others } = more;
   const tick = t !== undefined && /^\d+$/.test(t) ? Number(t) : null;
-  return { view: view || "overview", of: decoded(rest.join("/")), run: run === "1" ? 1 : 0, tick, cell, effect, more: others };
+  return settled({ view: view || "overview", of: decoded(rest.join("/")), agent, run: run === "1" ? 1 : 0, tick, cell, effect, more: others });
 }
 
 /** @param {string} text */
@@ -30,9 +32,17 @@ function decoded(text) {
   }
 }
 
+/** The address with the agent that was looked at last: other views keep it. @param {Address} address */
+function settled(address) {
+  const { view, of } = address;
+  return of && OF_AGENTS.includes(view) ? { ...address, agent: of } : address;
+}
+
 /** @param {Address} address */
-export function write({ view, of, run, tick, cell, effect, more }) {
+export function write(address) {
+  const { view, of, agent, run, tick, cell, effect, more } = settled(address);
   const query = new URLSearchParams();
+  if (agent && agent !== of) query.set("agent", agent);
   if (tick !== null) query.set("t", String(tick));
   if (run) query.set("run", String(run));
   if (cell) query.set("cell", cell);
@@ -52,7 +62,7 @@ export function link(change) {
 /** Change the address. Small steps, such as those of the cursor, leave no entry in the browser's history.
  * @param {Partial<Address>} change @param {boolean} isStep */
 export function go(change, isStep = false) {
-  now = { ...now, ...change };
+  now = settled({ ...now, ...change });
   clearTimeout(waiting);
   if (isStep) waiting = setTimeout(() => history.replaceState(null, "", write(now)), WRITE_AFTER);
   else history.pushState(null, "", write(now));

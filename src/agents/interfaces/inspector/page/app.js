@@ -1,8 +1,8 @@
 // The frame of all views: names, tabs, search, the tick cursor, and what is wrong with a run.
 import { html, useEffect, useErrorBoundary, useReducer, useState } from "#vendor/htm-preact";
-import { current, go, link, useAddress } from "#address";
+import { OF_AGENTS, current, go, link, useAddress } from "#address";
 import { site } from "#answers";
-import { Failed, isBoard } from "#bits";
+import { Failed, isBoard, ofView } from "#bits";
 import { CursorBar } from "#cursor";
 import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
@@ -70,8 +70,6 @@ function Guard({ view, address, run }) {
   return html`<${view.view} address=${address} run=${run} index=${address.run} tick=${run ? tickNow() : 0} />`;
 }
 
-const OF_AGENTS = ["agent", "compare", "branch"]; // views whose address names an agent
-
 /** Whether an address names an agent that the run does not have. Boards are known only when the journal is read.
  * @param {string} view @param {string} name @param {any} run */
 function isStranger(view, name, run) {
@@ -87,10 +85,7 @@ function Stranger({ name, view, run }) {
 
 /** @param {{view: any, isHere: boolean}} props */
 function Tab({ view, isHere }) {
-  const { view: at, of } = current();
-  const isOfAgent = (/** @type {string} */ name) => OF_AGENTS.includes(name);
-  const to = isOfAgent(view.name) && isOfAgent(at) && !(isBoard(of) && view.name !== "agent") ? of : "";
-  return html`<a href=${link({ view: view.name, of: to })} data-tab=${view.name} aria-current=${isHere ? "page" : undefined}>${view.title}</a>`;
+  return html`<a href=${link({ view: view.name, of: ofView(view.name) })} data-tab=${view.name} aria-current=${isHere ? "page" : undefined}>${view.title}</a>`;
 }
 
 function RunChoice() {

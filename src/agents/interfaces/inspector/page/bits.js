@@ -1,6 +1,6 @@
 // Small pieces that several views use.
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from "#vendor/htm-preact";
-import { current, link } from "#address";
+import { OF_AGENTS, current, link } from "#address";
 import { site } from "#answers";
 import { Line } from "#text";
 
@@ -23,6 +23,14 @@ function isOwner(name, run) {
 
 /** Whether memories with this name are on the board of a group: no agent's begins with a dot. @param {string} name */
 export const isBoard = (name) => name.startsWith(".");
+
+/** What the address of a view names, for whoever comes from another view: the agent that was looked at last.
+ * @param {string} view */
+export function ofView(view) {
+  const { agent, run } = current();
+  const isThere = isBoard(agent) ? view === "agent" : isOwner(agent, run);
+  return isThere && OF_AGENTS.includes(view) ? agent : "";
+}
 
 /** The name of an agent or a board, for people. @param {string} name */
 export const shownName = (name) => (isBoard(name) ? `board of ${name.slice(1)}` : name);

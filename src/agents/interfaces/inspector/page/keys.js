@@ -1,6 +1,7 @@
 // Keys that work in every view.
-import { current, go } from "#address";
+import { OF_AGENTS, current, go } from "#address";
 import { site } from "#answers";
+import { ofView } from "#bits";
 import { follow, isLive, isPlaying, moveTo, pause, play, span, step } from "#time";
 import { VIEWS } from "#views";
 
@@ -19,12 +20,15 @@ export const KEYS = [
 
 /** @param {number} by */
 function otherAgent(by) {
-  const { view, of, run } = current();
+  const { view, agent, run } = current();
   const agents = site.about.runs[run]?.agents ?? [];
   if (!agents.length) return;
-  const at = (agents.indexOf(of) + by + agents.length) % agents.length;
-  go({ view: ["agent", "compare", "branch"].includes(view) ? view : "agent", of: agents[at], more: {} });
+  const at = (agents.indexOf(agent) + by + agents.length) % agents.length;
+  go({ view: OF_AGENTS.includes(view) ? view : "agent", of: agents[at], more: {} });
 }
+
+/** @param {string} view */
+const open = (view) => go({ view, of: ofView(view), more: {} });
 
 /** @param {KeyboardEvent} event @param {() => void} help */
 export function onKey(event, help) {
@@ -44,13 +48,13 @@ export function onKey(event, help) {
     "[": () => otherAgent(-1),
     "]": () => otherAgent(1),
     "/": () => document.getElementById("search")?.focus(),
-    b: () => go({ view: "branch", of: current().of && current().view !== "memory" ? current().of : "", more: {} }),
+    b: () => open("branch"),
   };
   if (!["BUTTON", "A", "SUMMARY"].includes(target.tagName)) ofRuns[" "] = () => (isPlaying() ? pause() : play());
   /** @type {Record<string, () => void>} */
   const actions = { ...(site.about.runs.length ? ofRuns : {}), "?": help };
   const views = VIEWS.filter((view) => view.isShown(site.about));
-  views.forEach((view, index) => (actions[String(index + 1)] = () => go({ view: view.name, of: "", more: {} })));
+  views.forEach((view, index) => (actions[String(index + 1)] = () => open(view.name)));
   const action = actions[event.key];
   if (!action) return;
   event.preventDefault();

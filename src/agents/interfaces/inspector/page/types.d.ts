@@ -74,4 +74,4 @@ export type Provider = {
   get(name: string, params: Record<string, any>): Promise<any>;
   post(name: string, body: any): Promise<any>;
 };
-export type Address = { view: string; of: string; run: number; tick: number | null; cell: string; effect: string; more: Record<string, string> };
+export type Address = { view: string; of: string; agent: string; run: number; tick: number | null; cell: string; effect: string; more: Record<string, string> };

@@ -99,5 +99,5 @@ function Runs({ point, metrics }) {
 
 /** Look at a run of the sweep; without a name, at the sweep again. @param {string} name */
 export function openRun(name) {
-  go({ view: name ? "overview" : "sweep", of: "", run: 0, tick: null, cell: name, effect: "", more: {} });
+  go({ view: name ? "overview" : "sweep", of: "", agent: "", run: 0, tick: null, cell: name, effect: "", more: {} });
 }
