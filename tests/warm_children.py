@@ -288,7 +288,7 @@ def _run(arguments: list[str]) -> None:
     if program == SCRIPT:
         sys.argv = arguments
         runpy.run_path(program, run_name="__main__")
-    elif rest[0] == "-m":
+    elif rest[0] in ("-m", "-Pm"):
         sys.argv = rest[1:]
         runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
     elif rest[0] != "-c":

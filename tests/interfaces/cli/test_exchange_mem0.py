@@ -11,7 +11,9 @@ import yaml
 from exchanges import contents, write
 
 from agents import Memory, MemoryBank
+from agents.storage.mem0.child_process import end_idle
 from plain_mem0 import PlainMem0
+from strangers import name_class
 
 pytestmark = [
     # Third-party code, on Python 3.11 and what it depends on.
@@ -85,6 +87,18 @@ def test_a_mem0_store_is_adopted_and_left_as_it_was(
     (memory,) = adopted(other, "support-bot")
     assert (memory.tier.name, memory.metadata["mem0_tier"]) == ("NORMAL", "gold")
     assert "Bob likes tea" in tiermem("search", other, "-a", "bob", "tea").out
+
+
+def test_a_store_is_adopted_in_a_folder_that_names_classes_for_chroma(
+    tiermem: Command, other: Path, mem0: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem0.add("Bob likes tea", user_id="bob", infer=False)
+    modules = name_class(Path(".env"), tmp_path / "modules", tmp_path / "imported")
+    monkeypatch.syspath_prepend(modules)
+    monkeypatch.setenv("PYTHONPATH", modules)
+    end_idle()
+    assert tiermem("import", other, "--mem0", "mem0.yaml").out == "stored 1 memory of 1 agent\n"
+    assert not (tmp_path / "imported").exists()
 
 
 def test_an_owner_who_can_not_be_an_agent_is_named_or_replaced(

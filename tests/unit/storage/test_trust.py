@@ -14,11 +14,14 @@ import pytest
 from agents import MemoryBank, TrustError, Untrusted, trust
 from agents.bank import history
 from agents.simulation.runs.trusting import trusted, untrust
+from agents.simulation.shards import processes
 from agents.storage import trust as trust_module
 from agents.storage.journal.journal import Journal
+from agents.storage.mem0 import child_process
+from agents.storage.mem0.child_process import end_idle
 from embedders import Directions
 from openai_server import OpenAIServer
-from strangers import poison, stranger
+from strangers import name_class, name_function, poison, stand_in, stranger
 
 ASKS = {"provider": "openai", "config": {"openai_base_url": "http://127.0.0.1:9/v1", "model": "m"}}
 QDRANT = {"provider": "qdrant"}
@@ -168,6 +171,62 @@ def test_pickles_of_a_store_are_not_opened_though_the_user_names_the_store(tmp_p
         with pytest.raises(Untrusted, match="which can hold code"):
             MemoryBank.open(folder, **settings)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("column", ["schema_str", "config_json_str"])
+def test_chroma_builds_no_function_that_a_strangers_store_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    folder = made_by_a_stranger(tmp_path, storage={"sync": "commit"})
+    name_function(folder / "chroma", column, tmp_path / "built")
+    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path / "modules"))
+    end_idle()
+    with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("it moved")
+        cold = bank.agent("alice").add("it was there once")
+        bank.agent("alice").demote(cold.id, "cold")
+        assert bank.sync() == 2
+        found = bank.agent("alice").search("where is the key?", include_cold=True)
+        assert cold.id in [each.memory.id for each in found]
+    assert not (tmp_path / "built").exists()
+
+
+def test_chroma_imports_no_class_that_a_file_in_the_current_folder_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made_by_a_stranger(tmp_path)
+    modules = name_class(folder / ".env", tmp_path / "modules", tmp_path / "imported")
+    monkeypatch.setenv("PYTHONPATH", modules)
+    monkeypatch.chdir(folder)
+    end_idle()
+    with MemoryBank.open(folder) as bank:
+        assert bank.sync() == 1
+    assert not (tmp_path / "imported").exists()
+
+
+def test_the_process_of_a_store_takes_no_module_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(child_process, "subprocess", subprocess)  # a process from scratch
+    child = child_process.StoreChild()
+    child.ask("close", 600)
+    child.end()
+    assert not Path("imported").exists()
+
+
+@pytest.mark.parametrize("looks_there", [False, True])
+def test_a_worker_takes_modules_from_the_current_folder_only_if_its_driver_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_there: bool
+) -> None:
+    (tmp_path / "theirs.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [""] * looks_there + [each for each in sys.path if each])
+    link = processes.ProcessLink("theirs")
+    link.process.wait()
+    link.end()
+    assert Path("imported").exists() is looks_there
 
 
 def test_a_store_that_comes_back_from_a_stranger_is_not_opened(tmp_path: Path) -> None:

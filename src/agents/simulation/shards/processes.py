@@ -27,8 +27,10 @@ class ProcessLink:
         with theirs, contextlib.ExitStack() as undo:
             undo.enter_context(ours)
             self._complaints = undo.enter_context(tempfile.TemporaryFile())
+            # A worker finds no module in the current folder unless this process does.
+            option = "-m" if {"", os.getcwd()} & set(sys.path) else "-Pm"
             self.process = subprocess.Popen(
-                [sys.executable, "-m", module],
+                [sys.executable, option, module],
                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._complaints,
             )  # fmt: skip
             undo.pop_all()

@@ -37,8 +37,9 @@ class StoreChild:
         with theirs, contextlib.ExitStack() as undo:
             undo.enter_context(ours)
             self._complaints = undo.enter_context(tempfile.TemporaryFile())
+            # -P: the current folder may be a stranger's, and no module is to come from it.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tiermem.storage.mem0.store_child"],
+                [sys.executable, "-Pm", "tiermem.storage.mem0.store_child"],
                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._complaints,
             )  # fmt: skip
             undo.pop_all()

@@ -6,6 +6,7 @@ A store that hangs or crashes takes this process with it, and not the process of
 import contextlib
 import ctypes
 import fcntl
+import importlib
 import json
 import os
 import signal
@@ -24,7 +25,6 @@ from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch, Tier
 from .batches import Batches, batches_of
 from .connection import close, connect, rows_of
 from .package import import_mem0, import_store, remove_folder
-from .reading import refused_config
 from .secret_texts import without_secrets
 
 __all__ = ["main"]
@@ -64,10 +64,9 @@ class ServedStore:
         self._mem0, self._place, self._bank, self._dims = mem0, place, bank, dims
         self._is_remote = remote
         try:
-            import_store(mem0["provider"])
+            _import(mem0["provider"])
         except ImportError as error:
             raise self._lacking(error) from error
-        remove_folder()
         self._lock_folder(folder)
 
     def open(self, written: bool) -> None:
@@ -132,8 +131,7 @@ class ServedStore:
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Ids and payloads of all rows, the mark of the bank among them."""
         with self._failing("read"):
-            found = rows_of(self._store.list(top_k=_EVERYTHING))
-            return [(str(row.id), dict(row.payload or {})) for row in found]
+            return _all_rows(self._store)
 
     def empty(self) -> None:
         """Delete all rows of the bank's store."""
@@ -159,6 +157,27 @@ class ServedStore:
         except Exception as error:  # each provider has errors of its own
             why = f"{type(error).__name__}: {self._reason(error)}"
             raise _full(error, why) or StoreDamaged(why) from error
+
+    def read(self, mem0: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """Ids and payloads of all rows in the store of a mem0 config, which is no bank's."""
+        try:
+            _import(mem0["provider"])
+            store = connect(mem0)
+            try:
+                return _all_rows(store)
+            finally:
+                close(store)
+        except Exception as error:  # each provider has errors of its own
+            if refused := _refused_config(error):
+                raise ConfigError(
+                    f"mem0 does not take this config of a {mem0['provider']} store: {refused}",
+                    hint="put it right in vector_store.config, as mem0 was used with it",
+                ) from error
+            raise StoreError(
+                f"mem0 can't read its {mem0['provider']} store: "
+                + without_secrets(" ".join(str(error).split()), mem0["config"]),
+                hint="check vector_store in the config that mem0 was used with",
+            ) from error
 
     def _with_keywords(self, payloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The payloads, with the words that some providers search by."""
@@ -225,7 +244,7 @@ class ServedStore:
 
     def _reason(self, error: Exception) -> str:
         """What an error says, in a line without secrets."""
-        said = refused_config(error) or str(error) or type(error).__name__
+        said = _refused_config(error) or str(error) or type(error).__name__
         return without_secrets(" ".join(said.split()), self._mem0["config"])
 
 
@@ -248,6 +267,46 @@ def _probe_chroma(collection: Any, vector: list[float], rows: int) -> None:
         raise StoreDamaged(f"it holds {max(0, total - 1)} memories and should hold {rows}")
     if total > 0:
         collection.query(query_embeddings=[vector], n_results=min(10, total))
+
+
+def _refused_config(error: Exception) -> str | None:
+    """Why pydantic, with which mem0 checks a config, refuses it; None for another error.
+
+    The text of pydantic's error quotes the config, which may hold a password.
+    """
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return None
+    first = error.errors(include_url=False, include_input=False)[0]
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, ValidationError):  # the provider's config, inside mem0's
+        return _refused_config(inner)
+    place = ".".join(map(str, first["loc"]))
+    reason = " ".join(first["msg"].removeprefix("Value error, ").split())
+    return f"{place}: {reason}" if place else reason
+
+
+def _import(provider: str) -> None:
+    """Import what a store needs, and leave Chroma nothing to build but the store.
+
+    Chroma builds the embedding function that a collection's row names, with the options in that
+    row: it may run a model's code, or send texts away. It also imports the classes that a file
+    .env in the current folder names. The store may be a stranger's, and so may the folder; a bank
+    needs neither, because it brings its vectors along.
+    """
+    import_store(provider)
+    remove_folder()
+    if provider == "chroma":
+        functions = importlib.import_module("chromadb.utils.embedding_functions")
+        functions.known_embedding_functions.clear()
+        functions.sparse_known_embedding_functions.clear()
+        importlib.import_module("chromadb.config").Settings.model_config["env_file"] = None
+
+
+def _all_rows(store: Any) -> list[tuple[str, dict[str, Any]]]:
+    found = rows_of(store.list(top_k=_EVERYTHING))
+    return [(str(row.id), dict(row.payload or {})) for row in found]
 
 
 def _rows(vectors: bytes, number: int) -> NDArray[np.float32]:
@@ -296,7 +355,8 @@ def main() -> None:
     Thread(target=_receive, args=(link, requests), daemon=True).start()
     store = ServedStore()
     while True:
-        link.send_bytes(json.dumps(_answer(store, *requests.get())).encode())
+        answer = json.dumps(_answer(store, *requests.get()), default=str)
+        link.send_bytes(answer.encode())
 
 
 if __name__ == "__main__":
