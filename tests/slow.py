@@ -54,6 +54,7 @@ FILES_OF_CASES = {
     "test_flush_in_runs.py",
     "test_http_hostile.py",
     "test_import_name.py",
+    "test_interrupted_caches.py",
     "test_leftovers.py",
     "test_log_damage.py",
     "test_mem0_differential.py",

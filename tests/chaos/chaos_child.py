@@ -38,8 +38,8 @@ class Job:
     seed: int
     steps: int
     sync: str
-    goes_on: bool = True
-    """Whether it goes on after an interrupt, instead of closing the bank."""
+    more: int | None = None
+    """How many steps it does after an interrupt, before it closes the bank; None for all."""
     shim: tuple[int, int, int, int] | None = None
     """The kind, the call, the number of calls and the error of a fault at system calls."""
     clock: dict[int, int] = field(default_factory=dict)
@@ -127,6 +127,7 @@ class Worker:
         self._job = job
         self._log = os.open(job.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._number = 0
+        self._last = job.steps
         self._failures = 0
         self._bank: MemoryBank | None = None
         self._steps = list(itertools.islice(steps(job.seed), job.steps))
@@ -151,7 +152,7 @@ class Worker:
         if self._bank is None and self._number == 0:
             self._number = 1
             self._guarded("open", self._open)
-        while self._bank is not None and self._number <= self._job.steps and self._failures < 4:
+        while self._bank is not None and self._number <= self._last and self._failures < 4:
             number = self._number
             step = self._steps[number - 1]
             self._number += 1
@@ -175,6 +176,7 @@ class Worker:
         bank_hash: list[str] = []
 
         def look() -> None:
+            bank.search_many([(agent, "what is left") for agent in bank.agents()])
             bank.commit()
             bank_hash.append(bank.state_hash())
 
@@ -205,8 +207,8 @@ class Worker:
             self._interrupted()
 
     def _interrupted(self) -> None:
-        if not self._job.goes_on:
-            self._failures = 100
+        if self._job.more is not None:
+            self._last = min(self._last, self._number - 1 + self._job.more)
 
     def _say(self, *words: object) -> None:
         os.write(self._log, (" ".join(map(str, words)) + "\n").encode())

@@ -162,8 +162,9 @@ def memory(play: Round) -> Iterator[Outcome]:
 
 
 def ctrl_c(play: Round) -> Iterator[Outcome]:
-    """Ctrl-C once, twice, thrice; the worker closes the bank, or goes on as in a notebook."""
-    job = play.job(120, goes_on=play.rng.random() < 0.5)
+    """Ctrl-C once, twice, thrice; the worker closes the bank, at once or after a few steps more,
+    or goes on as in a notebook."""
+    job = play.job(120, more=play.rng.choice([0, 3, None, None]))
     child = play.start(job)
     play.until_said(job, child, "a ", play.rng.randint(1, 60))
     for _ in range(play.rng.randint(1, 3)):

@@ -6,12 +6,13 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chaos_child import LONGEST, Hung, Job, Said, Worker, answer, end_group, fork, wait
 from chaos_laws import Answer, check, possible, prefixes
-from chaos_steps import CHECKPOINT, Imagined
+from chaos_steps import CHECKPOINT, Imagined, steps
 
 HELD, NAMED = "held", "named"
 LOST, WRONG, UNTYPED, HUNG = "lost", "wrong", "untyped", "hung"
@@ -60,6 +61,7 @@ class Round:
         return Job(self.folder, self._seed, steps, self.sync, **more)
 
     def start(self, job: Job) -> int:
+        self._last_job = job
         child = fork(lambda: Worker(job).run())
         self._running.add(child)
         return child
@@ -69,7 +71,19 @@ class Round:
         try:
             return wait(child)
         except Hung:
-            raise Broken(HUNG, "a worker did not end") from None
+            raise Broken(HUNG, f"a worker did not end; {self._last_said()}") from None
+
+    def _last_said(self) -> str:
+        """What the last worker was about, as far as its log says."""
+        log = self._last_job.log
+        lines = log.read_text().splitlines() if log.exists() else []
+        if not lines:
+            return "it was opening its bank"
+        kind, what, *_ = lines[-1].split()
+        if kind != "a":
+            return f"it had said {lines[-1]!r}"
+        name, _ = next(islice(steps(self._last_job.seed), int(what) - 1, None))
+        return f"it was at step {what}, {name}"
 
     def until_said(self, job: Job, child: int, what: str, count: int = 1) -> bool:
         """Wait until the worker's log has so many lines of a kind; False if it ended before."""

@@ -2,11 +2,41 @@
 
 import signal
 import sys
-from collections.abc import Callable, Set
+import threading
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["Steps", "interrupt", "lines_of", "run_out_of_memory", "steps_of"]
+__all__ = ["Hung", "Steps", "at_most", "interrupt", "lines_of", "run_out_of_memory", "steps_of"]
+
+
+class Hung(BaseException):
+    """A call did not come back; the text names it. No code takes it for an error of its own."""
+
+
+@contextmanager
+def at_most(seconds: float, what: Callable[[], str]) -> Iterator[None]:
+    """Raise :class:`Hung` if the block does not end, whether it spins or waits for a lock.
+
+    A bank lets most signals wait while it changes. This one it does not.
+    """
+
+    def tell(*_: object) -> None:
+        raise Hung(f"{what()} did not come back within {seconds:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, tell)
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(seconds, signal.pthread_kill, (main, signal.SIGVTALRM))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def interrupt() -> None:
@@ -23,7 +53,7 @@ class Steps:
 
     A step is the start or the end of a function: ours, Python's, or one written in C. ``line`` is
     the line, counted over all functions, before which the KeyboardInterrupt comes. The steps are
-    counted from there on. With ``of``, only the steps of functions of this code are counted.
+    counted from there on. With ``of``, only the lines and steps of this code are counted.
     """
 
     def __init__(
@@ -37,6 +67,8 @@ class Steps:
         self._step, self._fault, self._line, self._of = step, fault, line, of
         self._waits = line > 0
         self.steps = self.lines = 0
+        self.places: list[tuple[CodeType, int, str]] = []
+        """With ``of``, where each line or step was that was counted."""
         self.where = ""
         """Where faults happened."""
 
@@ -55,8 +87,10 @@ class Steps:
     def _on_step(self, frame: FrameType, event: str, argument: Any) -> None:
         if self._waits or frame.f_code.co_filename == __file__:
             return
-        if self._of and frame.f_code not in self._of:
-            return
+        if self._of:
+            if frame.f_code not in self._of:
+                return
+            self.places.append((frame.f_code, frame.f_lineno, event))
         self.steps += 1
         if self.steps == self._step:
             own = argument.__qualname__ if event.startswith("c_") else ""
@@ -64,9 +98,11 @@ class Steps:
             self._fault()
 
     def _on_line(self, frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename == __file__:
+        if frame.f_code.co_filename == __file__ or (self._of and frame.f_code not in self._of):
             return None
         if event == "line":
+            if self._of:
+                self.places.append((frame.f_code, frame.f_lineno, event))
             self.lines += 1
             if self.lines == self._line:
                 self._waits = False

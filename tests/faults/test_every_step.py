@@ -1,7 +1,7 @@
 """An error or an interrupt at every step of a change, of its commit and of its undoing.
 
 What was acknowledged is there after reopening, and what was not is there whole or not at all. A
-bank that can't be sure says so by BankBroken, and writes nothing.
+bank that can't be sure says so by BankBroken, and writes nothing. Any other bank can be used on.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from every_step import Steps, interrupt, lines_of, run_out_of_memory, steps_of
+from every_step import Steps, at_most, interrupt, lines_of, run_out_of_memory, steps_of
 
 from agents import BankBroken, MemoryBank, TierMemError
 from agents.engine.open_bank import Changing
@@ -24,6 +24,8 @@ from examples import number_by_profile
 
 MOST = int(os.environ.get("TIERMEM_STEPS", number_by_profile(4, 4, 40)))
 """How many steps of each call are tried; 0 stands for all."""
+LIMIT = 120.0
+"""Seconds in which a bank that does not hang has done a few calls, on the busiest machine."""
 
 Call = Callable[[MemoryBank], object]
 Fault = Callable[[], None]
@@ -110,6 +112,12 @@ def _undo_inside(bank: MemoryBank) -> None:
         _refuse(bank)
 
 
+def _hash(bank: MemoryBank) -> None:
+    bank.search_many([("alice", "alice 0 1"), ("bob", "bob 1 1")])
+    bank.state_hash()
+    bank.commit()
+
+
 def _search(bank: MemoryBank) -> None:
     bank.search_many([("alice", "alice 0 1"), ("bob", "bob 1 1")])
     bank.agent("alice").recall("alice 0 cold")
@@ -143,6 +151,7 @@ CALLS: list[Call] = [
     _refuse,
     _undo_inside,
     _search,
+    _hash,
     _compact,
     _append,
     _add_before_a_snapshot,
@@ -195,14 +204,14 @@ class Laws:
             try:
                 whole = {bank.state_hash()} & self._whole(bank)
                 assert whole, f"memory has another state after {steps.where}"
-                bank.agent("bob").add("acknowledged")
-                whole = {bank.state_hash()}
+                whole = self._used_on(bank, steps)
             except BankBroken:
                 self.broken += 1
                 assert may_break, steps.where
         finally:
             try:
-                bank.close()
+                with at_most(LIMIT, lambda: f"close() after {steps.where}"):
+                    bank.close()
             except Exception as error:
                 raise AssertionError(f"closing failed after {steps.where}") from error
         del kept
@@ -210,8 +219,25 @@ class Laws:
             assert bank.state_hash() in whole, f"the disk has another state after {steps.where}"
         shutil.rmtree(self.copy)
 
+    @staticmethod
+    def _used_on(bank: MemoryBank, steps: Steps) -> set[str]:
+        """The bank is used as if nothing had happened; the state that it then has."""
+        doing = ""
+        bob = bank.agent("bob")
+        with at_most(LIMIT, lambda: f"{doing} after {steps.where}"):
+            doing = "add()"
+            bob.add("acknowledged <1 2>")
+            bob.add("acknowledged too <2 1>")
+            doing = "search()"
+            found = [hit.memory.content for hit in bob.search("acknowledged <1 2>", limit=10)]
+            assert {"acknowledged <1 2>", "acknowledged too <2 1>"} <= set(found), steps.where
+            doing = "commit()"
+            bank.commit()
+            doing = "state_hash()"
+            return {bank.state_hash()}
+
     def _whole(self, bank: MemoryBank) -> set[str]:
-        if self._call is not _search:
+        if self._call not in (_search, _hash):
             return {self.before, self.after}
         bank.commit()  # each search counts by itself: the disk has what memory has
         return {bank.state_hash()}

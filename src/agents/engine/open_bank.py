@@ -202,8 +202,9 @@ class OpenBank(OneWriter):
             read = self.search.read(request)  # may wait for somebody else's server
             with gc_paused() if len(request.agents) > 1 else nullcontext():
                 found = self.search.run(read, may_sync=self.may_sync())
-                self.metrics.answered += self.used(request.agents, found.accesses)
-                self.metrics.searches += found.searches
+                answered = self.used(request.agents, found.accesses)
+                self.metrics.searches += found.searches  # first: no more are answered than asked
+                self.metrics.answered += answered
                 return found
 
     def used(self, agents: Sequence[str], accesses: Sequence[Accesses]) -> int:

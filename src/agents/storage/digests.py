@@ -195,16 +195,17 @@ class Marks:
         own = places[places != 0]
         total = sum([int.from_bytes(each.tobytes(), "big") for each in self._digests[own]])
         self._digests[own] = 0
+        places[:] = 0  # first: a place that is free must be nobody's
         self._free += own.tolist()
-        places[:] = 0
         return total
 
     def _give_out(self, count: int) -> list[int]:
         again = self._free[len(self._free) - min(count, len(self._free)) :]
-        del self._free[len(self._free) - len(again) :]
-        first, self._used = self._used, self._used + count - len(again)
-        if self._used > len(self._digests):
-            larger = np.zeros((2 * self._used, DIGEST), np.uint8)
+        first, stop = self._used, self._used + count - len(again)
+        if stop > len(self._digests):
+            larger = np.zeros((2 * stop, DIGEST), np.uint8)
             larger[:first] = self._digests[:first]
             self._digests = larger
-        return [*again, *range(first, self._used)]
+        del self._free[len(self._free) - len(again) :]
+        self._used = stop  # last: there are digests at all places that were given out
+        return [*again, *range(first, stop)]

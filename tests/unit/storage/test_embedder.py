@@ -390,6 +390,43 @@ def test_an_embedder_that_raises_stores_nothing(make_bank: OpenBank) -> None:
     assert bank.agents() == []
 
 
+def _no_memory(texts: Sequence[str]) -> Any:
+    raise MemoryError
+
+
+class _Model:
+    name = "small"
+
+    def get_sentence_embedding_dimension(self) -> int:
+        return 4
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        raise MemoryError
+
+
+class _Additive(Directions):
+    additive = True
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        raise MemoryError
+
+
+@pytest.mark.parametrize(
+    "embedder",
+    [FromFunction(_no_memory), _Model(), _Additive(), type("Sub", (OfflineEmbedder,), {})()],
+    ids=["embed", "encode", "additive", "offline"],
+)
+@pytest.mark.parametrize("call", ["add", "search"])
+def test_a_memory_error_of_an_embedder_stays_one(
+    make_bank: OpenBank, monkeypatch: pytest.MonkeyPatch, embedder: Any, call: str
+) -> None:
+    if isinstance(embedder, OfflineEmbedder):
+        monkeypatch.setattr(OfflineEmbedder, "embed", lambda *_: _no_memory([]))
+    alice = make_bank(embedder=embedder).agent("alice")
+    with pytest.raises(MemoryError):
+        getattr(alice, call)("rope and tar")
+
+
 def test_an_embedder_that_recovers_is_asked_again(make_bank: OpenBank) -> None:
     answers: list[Any] = [[[NAN] * 4], [[1.0] * 4]]
     bank = make_bank(embedder=FromFunction(lambda texts: answers.pop(0)))

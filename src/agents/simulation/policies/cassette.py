@@ -104,11 +104,11 @@ class Cassette:
             found = self.find(*key)
             if found is not None:
                 return found
-            line = _line(exchange)
+            line, places = _line(exchange), self._index()
+            self._places = None  # after an interrupt in between, the file is read again
             self._append(line)
-            self._index()[key] = (self._end, len(line))
-            self._end += len(line)
-            self._lines += 1
+            places[key] = (self._end, len(line))
+            self._places, self._lines, self._end = places, self._lines + 1, self._end + len(line)
             return exchange
 
     def _index(self) -> dict[_Key, tuple[int, int]]:

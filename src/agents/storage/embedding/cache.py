@@ -129,7 +129,7 @@ class CachedEmbedder:
                 rows = self._embed_queries([text.removeprefix(QUERY) for text in texts])
             else:
                 rows = self.embedder.embed(texts)
-        except (EmbedderError, Untrusted):
+        except (EmbedderError, Untrusted, MemoryError):
             raise
         except Exception as error:  # a caller's own embedder may raise anything
             raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error
@@ -137,7 +137,12 @@ class CachedEmbedder:
 
 
 class _Newest:
-    """The vectors of the newest texts: rows of one array, which are written in turn."""
+    """The vectors of the newest texts: rows of one array, which are written in turn.
+
+    An interrupt or a MemoryError may come between any two steps. So a row is told of when its
+    vector is there, ``_next`` moves when the row is done, and ``_letters`` may be too many, which
+    makes the next texts be forgotten sooner, but never too few.
+    """
 
     def __init__(self, size: int, dims: int) -> None:
         self.rows: dict[str, int] = {}
@@ -163,16 +168,16 @@ class _Newest:
         self._grow(min(self._size, len(self._texts) + len(texts)))
         while texts:
             start, stop = self._next, min(self._next + len(texts), len(self.vectors))
-            self._next = stop % self._size
             count = stop - start
             old = self._texts[start:stop]
-            self._letters -= sum(map(len, filter(None, old)))
             for row, text in enumerate(old, start):
                 if text is not None and self.rows.get(text) == row:
                     del self.rows[text]
             self._texts[start:stop] = texts[:count]
+            self._letters -= sum(map(len, filter(None, old)))
             self.vectors[start:stop] = vectors[:count]
             self.rows.update(zip(texts, range(start, stop), strict=False))
+            self._next = stop % self._size
             texts, vectors = texts[count:], vectors[count:]
 
     def forget(self, text: str) -> None:
@@ -185,9 +190,10 @@ class _Newest:
 
     def _forget_all(self) -> None:
         self.rows.clear()
+        self._next = 0
         self._texts.clear()
         self.vectors = self.vectors[:0]
-        self._next = self._letters = 0
+        self._letters = 0
 
     def _grow(self, rows: int) -> None:
         if rows > len(self.vectors):

@@ -133,6 +133,8 @@ def as_embedder(given: object) -> Embedder:
     if callable(getattr(given, "encode", None)) and not isinstance(given, str):
         try:
             return _Encoding(given)
+        except MemoryError:
+            raise
         except Exception as error:  # a caller's own model may raise anything
             raise EmbedderError(f"the model {given!r:.60} failed: {error}") from error
     raise EmbedderError(
@@ -299,14 +301,14 @@ class WordVectors:
         if len(self._places) + len(new) > _MOST or self._letters + letters > _LETTERS:
             self._places.clear()
             self._free.clear()
+            self._used = self._letters = 0  # first: an error must not leave more than there are
             self._vectors = np.empty((0, self._vectors.shape[1]), np.int32)
-            self._used = self._letters = 0
             new = dict.fromkeys(every)
             letters = sum(map(len, new))
         words = list(new)
         try:
             vectors = np.asarray(self._embedder.embed(words))
-        except EmbedderError:
+        except (EmbedderError, MemoryError):
             raise
         except Exception as error:  # a caller's own embedder may raise anything
             raise EmbedderError(f"the embedder {self._embedder.name} failed: {error}") from error

@@ -70,6 +70,8 @@ class Mem0Embedder:
                 config = dict(self._settings.config)
                 self._model = factory.create(self._settings.provider, config, None)
             vectors: list[list[float]] = self._model.embed_batch(list(texts), action)
+        except MemoryError:
+            raise
         except Exception as error:  # each provider has errors of its own
             raise EmbedderError(
                 f"mem0's embedder {self._settings.provider} failed: {error}"

@@ -384,16 +384,13 @@ class AgentColumns:
     def sessions(self) -> Sessions:
         """Where the memories stand in their sessions."""
         sessions = self._sessions
-        if sessions is None:
-            sessions = self._sessions = Sessions()
-        if sessions.size < self.size:
+        if sessions is None or sessions.size < self.size:
+            self._sessions = None  # an error may leave its columns of different length
+            sessions = sessions or Sessions()
             contents, metadata = self._own(self.table.contents), self._own(self.table.metadata)
             new = slice(sessions.size, None)
-            try:
-                sessions.extend(zip(contents[new], metadata[new], strict=True))
-            except BaseException:  # an interrupt may leave its columns of different length
-                self._sessions = None
-                raise
+            sessions.extend(zip(contents[new], metadata[new], strict=True))
+            self._sessions = sessions
         return sessions
 
     # Changing

@@ -70,6 +70,7 @@ def _hash(
 ) -> None:
     rows = rows_of(starts, sizes)
     numbers, records, places = table.numbers[rows], table.use_records[rows], table.places[rows]
+    table.places[rows] = 0  # before they are free for others
     table.marks.take(places)
     data, width = table.vectors[rows].tobytes(), table.vectors.shape[1]
     hashes = list(

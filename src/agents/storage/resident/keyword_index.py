@@ -31,6 +31,7 @@ _MOST_WORDS = 1000
 """The vector of a query is made from its first words, up to this many."""
 
 Numbers = NDArray[np.int32]
+_NO_MARKS = np.zeros(0, np.uint8)
 _Cell = TypeVar("_Cell", np.int32, np.float32, np.float64)
 
 
@@ -74,7 +75,7 @@ class Vocabulary:
         self._pieces: dict[str, tuple[int, ...]] = {}
         self._spoken: dict[str, Words] = {}
         self._queries: dict[str, tuple[int, Query]] = {}
-        self._marks = np.zeros(1024, np.uint8)
+        self._marks = _NO_MARKS
         self.indexes: WeakSet[KeywordIndex] = WeakSet()
         """The indexes that use the numbers of these terms."""
         self._most = _FEW_TERMS
@@ -112,11 +113,18 @@ class Vocabulary:
         """The terms, by their numbers."""
         return list(self._terms)
 
-    def marks(self) -> NDArray[np.uint8]:
-        """A zero for each term; a caller that writes to them leaves zeros."""
-        if len(self._terms) > len(self._marks):
-            self._marks = np.zeros(2 * len(self._terms), np.uint8)
-        return self._marks
+    def take_marks(self) -> NDArray[np.uint8]:
+        """A zero for each term; a caller that wrote zeros again gives them back.
+
+        What an error keeps from that is lost, and the next caller gets new ones.
+        """
+        marks, self._marks = self._marks, _NO_MARKS
+        few = len(marks) < len(self._terms)
+        return np.zeros(2 * len(self._terms), np.uint8) if few else marks
+
+    def give_back(self, marks: NDArray[np.uint8]) -> None:
+        """Keep marks, which are zeros, for the next caller."""
+        self._marks = marks
 
     def _learn(self, piece: str) -> tuple[int, ...]:
         numbers = self._numbers(words_of(piece, self._stem).terms)
@@ -233,8 +241,8 @@ class KeywordIndex:
         self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), entries)
         self._counts[start:stop] = counts
         self._lengths[first:last] = lengths
-        self.size, self._used = last, stop
-        self.total += sum(lengths)
+        total = self.total + sum(lengths)
+        self.size, self._used, self.total = last, stop, total  # at once, also for an interrupt
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Keep only these memories; ``kept`` also covers memories that are not indexed yet."""
@@ -258,14 +266,13 @@ class KeywordIndex:
 
     def find(self, query: Query) -> Matches:
         """Where the query's terms are, and how often."""
-        marks = self.vocabulary.marks()
+        marks = self.vocabulary.take_marks()
         places = (query.terms >= 0).nonzero()[0]
         known = query.terms[places]
-        try:
-            marks[known] = (places + 1).astype(np.uint8)
-            found = marks.take(self._terms[: self._used])
-        finally:  # also after an interrupt: all later searches use the marks
-            marks[known] = 0
+        marks[known] = (places + 1).astype(np.uint8)
+        found = marks.take(self._terms[: self._used])
+        marks[known] = 0
+        self.vocabulary.give_back(marks)
         entries = found.view(bool).nonzero()[0]  # as bytes it would take ten times as long
         terms = found.take(entries).astype(np.intp)
         terms -= 1

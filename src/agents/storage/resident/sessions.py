@@ -1,7 +1,7 @@
 """Where an agent's resident memories stand in their sessions, and who speaks in them."""
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 import numpy as np
@@ -17,6 +17,7 @@ SESSION, SPEAKER = "session", "speaker"
 
 _NONE = -1
 _NEAR_THE_END = 60
+_NOBODY: Mapping[int, set[str]] = {}
 _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
@@ -43,8 +44,8 @@ class Sessions:
         self.size = 0
         self.speakers: dict[str, int] = {}
         """The number of each speaker, by name."""
-        self._by_term: dict[str, list[tuple[set[str], int]]] = {}
-        """For each name its terms and its number, by the first of the terms."""
+        self._by_term: dict[str, dict[int, set[str]]] = {}
+        """For each name its number and its terms, by the first of the terms."""
         self._known = 0
         """How many names ``_by_term`` has."""
         self._latest: dict[str, tuple[int, int]] = {}
@@ -118,12 +119,12 @@ class Sessions:
         if self._known < len(self.speakers):
             for name, number in islice(self.speakers.items(), self._known, None):
                 if terms := heard(name):
-                    self._by_term.setdefault(min(terms), []).append((terms, number))
+                    self._by_term.setdefault(min(terms), {})[number] = terms
             self._known = len(self.speakers)
         named = [
             number
             for term in asked
-            for terms, number in self._by_term.get(term, ())
+            for number, terms in self._by_term.get(term, _NOBODY).items()
             if terms <= asked
         ]
         return named[0] if len(named) == 1 else None

@@ -21,8 +21,9 @@ def origins_of(state: State, block: AgentColumns) -> Origins:
     """
     origins = block.origins
     if origins is None:
-        origins = block.origins = Origins()
+        origins = Origins()
     if origins.upto < block.next_sequence:
+        block.origins = None  # after an error in between, a memory would be there twice
         new = range(origins.upto, block.next_sequence)
         rows, others = block.rows_of(new)
         for row in rows:
@@ -30,4 +31,5 @@ def origins_of(state: State, block: AgentColumns) -> Origins:
         for stored in state.shelf.many(block.agent_id, others) if others else ():
             origins.know(stored.record.sequence, stored.record.metadata)
         origins.upto = block.next_sequence
+        block.origins = origins
     return origins

@@ -74,10 +74,11 @@ class State:
     def _cold_by_tier(self) -> dict[int, int]:
         """How many memories of each tier are cold and active; counted when first asked for."""
         if self._cold is None:
-            self._cold = dict.fromkeys(map(int, Tier), 0)
+            cold = dict.fromkeys(map(int, Tier), 0)
             for (_, retention, _, tier), (number, _) in self.shelf.counts().items():
                 if retention == Retention.ACTIVE:
-                    self._cold[tier] += number
+                    cold[tier] += number
+            self._cold = cold
         return self._cold
 
     def forget(self, agents: Collection[str] | None) -> None:
