@@ -28,6 +28,7 @@ FILES = {
     "test_page_pointer.py",
     "test_page_sweeps.py",
     "test_page_texts.py",
+    "test_plain_install.py",
     "test_reembed_kill.py",
     "test_run_kill.py",
     "test_spread_disk.py",

@@ -50,10 +50,11 @@ def overtaking(curves: "pa.Table") -> "pa.Table":
     the end; null if the lie was never ahead, or is not behind at the end.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     rows = []
     for subject in dict.fromkeys(curves["subject"].to_pylist()):
-        own = curves.filter(pa.compute.equal(curves["subject"], subject))
+        own = curves.filter(pc.equal(curves["subject"], subject))
         true, false = own["true"].to_numpy(), own["false"].to_numpy()
         ahead = np.flatnonzero(false > true)
         overtook = None
