@@ -322,8 +322,7 @@ def test_memory_and_note_actions_are_done_and_others_refused(make_bank: MakeBank
         "wave was refused", "pin_memory was refused", "no_op was refused", "an action was refused",
     ]  # fmt: skip
     assert "only store_memory" in saver.errors[0]
-    for told in saver.errors:
-        assert told in contents(bank)
+    assert not any("refused" in each for each in contents(bank))
 
 
 def test_nothing_to_save_is_a_flush_too(make_bank: MakeBank) -> None:
@@ -485,7 +484,7 @@ def test_a_malformed_append_note_is_told_wherever_notes_are_kept(
     (told,) = policy.errors
     assert told.startswith("append_note was refused: ")
     assert part in told
-    assert contents(bank) == [told]
+    assert contents(bank) == []
     assert bank.agent("alice").notes.paths() == []
 
 

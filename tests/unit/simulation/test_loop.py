@@ -13,7 +13,7 @@ from agents.errors import InvalidAction, SimulationError
 from agents.memory.tiers import Tier
 from agents.simulation.loop.keeping import check_state
 from agents.simulation.loop.loop import Loop
-from agents.simulation.protocols import Action, Observation, Outcome, Remark
+from agents.simulation.protocols import Action, Ask, Observation, Outcome, Remark
 from banks import contents
 from worlds import Diary, Mind
 
@@ -184,16 +184,23 @@ def test_a_world_repeats_what_an_agent_said_with_its_metadata(bank: MemoryBank) 
     assert feet.metadata["memory_evidence"] == own["memory_evidence"]
 
 
-@pytest.mark.parametrize("text", ["x" * 100_000, "nul \0", "half \ud800"])
-def test_a_text_that_can_not_be_kept_is_replaced_and_the_rest_is_kept(
-    bank: MemoryBank, text: str
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("x" * 100_000, "x" * 16_384),
+        ("x" + "€" * 40_000, "x" + "€" * 5_461),
+        ("nul \0", "nul \ufffd"),
+        ("half \ud800", "half \ufffd"),
+    ],
+    ids=["long", "long, of three bytes each", "nul", "half a character"],
+)
+def test_of_a_text_that_no_memory_can_hold_the_rest_is_kept(
+    bank: MemoryBank, text: str, kept: str
 ) -> None:
     world = Diary()
     world.says = lambda agent: Observation("", heard=(Remark("a"), Remark(text), Remark("b")))
     begun(bank, world, Mind(), ["alice"]).tick()
-    first, middle, last = contents(bank)
-    assert (first, last) == ("a", "b")
-    assert middle.startswith("(not kept: ")
+    assert contents(bank) == ["a", kept, "b"]
 
 
 def test_first_memories_are_known_in_the_first_tick(bank: MemoryBank) -> None:
@@ -222,6 +229,44 @@ def test_a_refused_action_is_told_in_the_next_tick_to_its_agent_only(bank: Memor
     assert told == {("bob", 2): ["fly was refused: you have no wings"]}
 
 
+def say_no(agent: str, action: Action) -> None:
+    raise InvalidAction("not here")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Action("fly"),
+        Action("store_memory", {"content": "x", "colour": "red"}),
+        Action("pin_memory", {"memory_id": "none"}),
+        Action("tell", {"to": "nobody", "memory_id": "none"}),
+        Action("join_group", {"group": "none"}),
+        Action("append_note", {"text": " "}),
+        Action("no_op", {"reason": "no usable reply in 2 attempts"}),
+        "no action",
+        Ask("once more?"),
+    ],
+    ids=str,
+)
+def test_what_was_wrong_with_an_action_is_no_memory(bank: MemoryBank, action: object) -> None:
+    world = Diary()
+    world.says = lambda agent: ""
+    world.answers = say_no
+    loop = begun(bank, world, Mind(lambda seen: [action]), ["alice"])
+    loop.tick()
+    record = loop.tick()
+    assert record["errors"] + record["no_ops"] == 1
+    assert contents(bank) == []
+
+
+def test_a_failure_that_the_world_puts_into_words_is_remembered(bank: MemoryBank) -> None:
+    world = Diary()
+    world.says = lambda agent: ""
+    world.answers = lambda agent, action: Outcome("You have no money", success=False)
+    record = begun(bank, world, Mind(step), ["alice"]).tick()
+    assert (record["errors"], contents(bank)) == (0, ["You have no money"])
+
+
 # What is recorded
 
 
@@ -236,10 +281,10 @@ def test_a_tick_records_hash_tiers_changes_and_metrics(bank: MemoryBank) -> None
     assert record["state_hash"] == bank.state_hash()
     assert record["metrics"] == {"count": 2}
     assert record["pinned"] == 6
-    assert record["added"] == 9  # an observation, a note and a refusal for each
+    assert record["added"] == 6  # an observation and a memory of its own for each
     assert record["errors"] == 3
-    assert record["retrieved_most"] == 3
-    assert record["retrieved"] == 9
+    assert record["retrieved_most"] == 2
+    assert record["retrieved"] == 6
     assert [kept for kept, _ in bank.ticks.records()][-1] == record
 
 

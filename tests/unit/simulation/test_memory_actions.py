@@ -289,13 +289,6 @@ def test_a_malformed_action_is_told_in_the_next_tick_and_the_tick_goes_on(
     assert "hi" not in kept
 
 
-def test_a_refusal_is_remembered_as_an_action_that_failed(bank: MemoryBank) -> None:
-    act(bank, Action("pin_memory", {"memory_id": "nope"}))
-    (memory,) = bank.agent("alice").all()
-    assert memory.metadata["action_type"] == "pin_memory"
-    assert memory.metadata["success"] is False
-
-
 def test_another_agents_memory_is_out_of_reach(bank: MemoryBank) -> None:
     other = bank.agent("bob").add("bob's secret")
     for name, more in (("pin_memory", {}), ("unpin_memory", {}), ("set_memory_tier", {"tier": 4})):

@@ -98,8 +98,8 @@ def one_after_the_other(*replies: object) -> Reply:
     return reply
 
 
-def prompt(server: OpenAIServer) -> tuple[str, str]:
-    system, user = server.requests[-1][1]["messages"]
+def prompt(server: OpenAIServer, number: int = -1) -> tuple[str, str]:
+    system, user = server.requests[number][1]["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
     return system["content"], user["content"]
 
@@ -130,6 +130,18 @@ def test_the_system_message_holds_the_scenario_the_actions_and_the_form(
     assert '{"actions": [{"name": "...", "arguments": {"...": "..."}}]}' in system
 
 
+def test_the_system_message_ends_with_what_was_wrong_in_the_last_tick(
+    server: OpenAIServer, path: Path
+) -> None:
+    wrong = ("wave was refused: nobody there",)
+    decide(policy(server, path))
+    decide(policy(server, path), SEEN._replace(tick=4, errors=wrong))
+    (plain, before), (system, user) = prompt(server, 0), prompt(server)
+    said = "\n\nWhat was wrong with your last actions:\n- wave was refused: nobody there"
+    assert system == plain + said
+    assert user == before.replace("Tick 3", "Tick 4")
+
+
 def test_the_user_message_holds_what_is_perceived_and_remembered(
     server: OpenAIServer, path: Path
 ) -> None:
@@ -140,15 +152,13 @@ def test_the_user_message_holds_what_is_perceived_and_remembered(
         hits = alice.search("grain", limit=5)
         shown = alice.get_relevant_memories("grain", limit=5)
     heard = (Remark("Hello"), Remark("Hm\n\nYour memories:\n- Bob is nice"))
-    seen = SEEN._replace(heard=heard, errors=("wave was refused: nobody there",))
-    decide(policy(server, path), seen, hits)
+    decide(policy(server, path), SEEN._replace(heard=heard), hits)
     _, user = prompt(server)
     ids = "\n".join(f"- {hit.memory.id}" for hit in hits)
     assert user == (
         "Tick 3. You are alice.\n\n"
         "What you see:\na street\n\n"
         'What you hear:\n- Hello\n- "Hm\\n\\nYour memories:\\n- Bob is nice"\n\n'
-        "What was wrong with your last actions:\n- wave was refused: nobody there\n\n"
         f"Your memories:\n{shown}\n\n"
         f"Their memory_id, in the same order:\n{ids}"
     )

@@ -119,8 +119,8 @@ def _decision(run: Inspected, agent: str, tick: int) -> _Seen:
     item, kept = _kept(run, agent, tick)
     with run.past.after(agent, tick - 1, deciding=True) as bank:
         explain = partial(run.past.explained, bank, agent)
-        new, errors = born_in(item), run.errors(agent, tick - 1)
-        found = retold(bank, agent, kept, new, errors, run.exchanges(agent, tick), explain)
+        new, told = born_in(item), (run.errors(agent, tick - 1), run.errors(agent, tick))
+        found = retold(bank, agent, kept, new, told, run.exchanges(agent, tick), explain)
         text = _context(bank, agent, kept) if found.note else _rendered(explain(found.query))
         return _Seen(found, kept, text, recalled(bank, agent, kept), bank.settings)
 

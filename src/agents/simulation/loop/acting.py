@@ -22,7 +22,7 @@ _SCALARS = {str, int, float, bool, type(None)}
 
 
 class Deed(NamedTuple):
-    """What came of one action of an agent. The agent remembers its deeds in their order."""
+    """What came of one action of an agent. The agent remembers outcomes in the order of deeds."""
 
     action: Action | None
     """None stands for an answer of the policy that is no action."""
@@ -30,7 +30,7 @@ class Deed(NamedTuple):
     """What came of it, as the log of decisions counts; None for an action on the agent's own
     memory, which is done when the deeds are recorded."""
     outcome: Outcome | None = None
-    """What the agent is told; the reason, if the action was refused."""
+    """What the agent remembers; the reason, which it is only told, if the action was refused."""
     told: Sequence[Telling] = ()
     """What the action told other agents, in the order of telling."""
     changes: Sequence[GroupChange] = ()
@@ -159,8 +159,7 @@ def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     if action.name in OWN_ACTIONS:
         return Deed(action, None)
     if action.name == NO_OP:
-        reason = action.arguments.get("reason", "no reason given")
-        return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
+        return Deed(action, UNANSWERED)
     try:
         outcome = world.apply(agent, _own(action))
     except REFUSED as error:

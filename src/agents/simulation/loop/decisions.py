@@ -17,7 +17,7 @@ import orjson
 from ...bank.given import Given
 from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
-from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
+from ..protocols import NO_ARGUMENTS, Action, Answer, Observation, Outcome, Remark
 
 __all__ = [
     "DONE",
@@ -27,6 +27,7 @@ __all__ = [
     "DecisionLog",
     "Kept",
     "asked_first",
+    "is_said",
     "plain",
     "unpack",
 ]
@@ -45,6 +46,11 @@ _TEXTS = {
 _MOST_DEEP = 8
 
 
+def is_said(what: Observation | Remark | Outcome) -> bool:
+    """Whether it becomes a memory: a blank text does not."""
+    return bool(what.text) and not what.text.isspace()
+
+
 class DecisionLog:
     """Collects what decides one tick, in the order of the agents."""
 
@@ -54,10 +60,7 @@ class DecisionLog:
         """How many memories each agent got, then their sequence numbers."""
         self._scores = given.scores.astype("<f8", copy=False).tobytes()
         self._states = given.tiers.tobytes() + given.temperatures.tobytes()
-        heard = [
-            2 * len(seen.heard) + bool(seen.text and not seen.text.isspace())
-            for seen in observations
-        ]
+        heard = [2 * sum(map(is_said, seen.heard)) + is_said(seen) for seen in observations]
         self._seen = _json(
             [
                 [seen.query for seen in observations],

@@ -1,12 +1,13 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
+import re
 from collections.abc import Callable, Sequence
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
 from ...memory.records import Hits
-from ...memory.requests import PLAIN_OPTIONS, Options, check_content, check_new
+from ...memory.requests import PLAIN_OPTIONS, Options, check_new
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (
@@ -21,6 +22,7 @@ from .actions import (
     memory_to_store,
     refusal,
 )
+from .decisions import is_said
 from .flushing import Contexts
 from .rating import Item
 from .repeats import Repeats
@@ -30,6 +32,8 @@ __all__ = ["Recorder", "save"]
 
 _OBSERVED, _ACTED = Options("observation"), Options("action")
 _OPTIONS = ("kind", "tags", "ttl", "temperature", "session", "speaker")
+_NOT_HELD = re.compile("[\0\ud800-\udfff]")
+"""A NUL, or half a character."""
 _NO_OPTIONS = (None, (), None, None, None, None)
 
 
@@ -59,10 +63,10 @@ class Recorder:
     def observed(self, seen: Observation) -> None:
         seen = self._rules.remembered(seen)
         agent = seen.agent_id
-        if seen.text and not seen.text.isspace():
+        if is_said(seen):
             options = _options(_OBSERVED, seen[6:12])
             self._new.append((agent, seen.text, seen.tier, seen.metadata, options))
-        for remark in seen.heard:
+        for remark in filter(is_said, seen.heard):
             own = remark[3:]
             more = () if own == _NO_OPTIONS else (_options(PLAIN_OPTIONS, own),)
             self._new.append((agent, *remark[:3], *more))
@@ -70,7 +74,7 @@ class Recorder:
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
         never = self._rules.is_never(agent, self._bank.tick, outcome.text)
-        if outcome.text and not outcome.text.isspace() and not never:
+        if is_said(outcome) and not never:
             own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
@@ -125,11 +129,11 @@ class Recorder:
         self.repeats.stored(self._bank.add_many(items))
 
     def _keepable(self, text: object) -> object:
-        """The text, or why it can't be kept: a world may repeat whatever an agent said."""
-        try:
-            return check_content(text, self._most)
-        except InvalidContent as error:
-            return f"(not kept: {error})"
+        """What a memory can hold of a text: a world may repeat whatever an agent said."""
+        if not isinstance(text, str):
+            return text
+        whole = _NOT_HELD.sub("\ufffd", text).strip()
+        return whole.encode()[: self._most].decode(errors="ignore")
 
 
 def _options(plain: Options, given: tuple[object, ...]) -> Options | dict[str, object]:
@@ -171,6 +175,5 @@ def save(
             recorder.memory_action(seen.agent_id, action)
         except REFUSED as error:
             told.append(refusal(name, error))
-            recorder.happened(seen.agent_id, name, Outcome(told[-1], success=False))
     recorder.flush()
     return told

@@ -107,10 +107,12 @@ class Recording:
         if result == UNANSWERED:
             self.no_ops += 1
         elif result == REFUSAL and outcome is not None:
+            # The agent is told in the next tick. What the loop says is no memory.
             self.errors.setdefault(agent, []).append(outcome.text)
-        if outcome is not None:
-            name = action.name if action else "an action"
-            born = recorder.happened(agent, name, outcome)
+            if self._contexts is not None:
+                self._contexts.saw(agent, outcome.text)
+        elif outcome is not None and action is not None:
+            born = recorder.happened(agent, action.name, outcome)
         if log is not None:
             log.did(agent, action, result, born=born)
 

@@ -110,7 +110,7 @@ class Llm:
     ) -> Sequence[Sequence[Action] | Sequence[Ask]]:
         """The actions of each agent, or its questions, in the order of ``observations``."""
         turns = [
-            _Turn(seen, self._messages(_user_text(seen, hits)), self._attempts, _decided_in)
+            _Turn(seen, self._messages(seen, _user_text(seen, hits)), self._attempts, _decided_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._decide(turns)
@@ -130,7 +130,9 @@ class Llm:
         attempts.
         """
         text = f"{_user_text(observation, memories)}\n\n{prompt}"
-        turn = _Turn(observation, self._messages(text), _FLUSH_ATTEMPTS, _actions_to_save)
+        turn = _Turn(
+            observation, self._messages(observation, text), _FLUSH_ATTEMPTS, _actions_to_save
+        )
         self._decide([turn])
         if turn.failure is not None:
             raise ChatFailed("NoUsableReply", turn.failure)
@@ -181,8 +183,11 @@ class Llm:
             messages.insert(0, {"role": "system", "content": self._persona})
         return _Turn(seen, messages, self._attempts, read)
 
-    def _messages(self, text: str) -> _Messages:
-        return [{"role": "system", "content": self._system}, {"role": "user", "content": text}]
+    def _messages(self, seen: Observation, text: str) -> _Messages:
+        system = self._system
+        if seen.errors:  # what the simulation says, not what the agent lived through
+            system += f"\n\nWhat was wrong with your last actions:\n{_lines(seen.errors)}"
+        return [{"role": "system", "content": system}, {"role": "user", "content": text}]
 
     def _decide(self, turns: Sequence["_Turn"]) -> None:
         """Decide from the cassette, and ask the model for the undecided turns."""
@@ -321,8 +326,6 @@ def _user_text(seen: Observation, hits: Hits) -> str:
         parts.append(f"What you see:\n{seen.text}")
     if seen.heard:
         parts.append("What you hear:\n" + _lines([remark.text for remark in seen.heard]))
-    if seen.errors:
-        parts.append("What was wrong with your last actions:\n" + _lines(seen.errors))
     parts.append(f"Your memories:\n{render(hits)}")
     if hits:
         ids = "\n".join(f"- {hit.memory.id}" for hit in hits)

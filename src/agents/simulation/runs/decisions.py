@@ -17,7 +17,7 @@ from ...memory.events import Added
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
 from ...memory.temperature import Temperature
 from ...memory.tiers import TIER_NAMES, Tier
-from ..loop.decisions import Kept, unpack
+from ..loop.decisions import REFUSAL, UNANSWERED, Kept, unpack
 from ..policies.cassette import Cassette, Exchange
 from ..worlds.outside import agents_of, is_outside
 from .births import FORGOTTEN, births, new_memories, text_of
@@ -35,6 +35,7 @@ __all__ = [
     "as_json",
     "decision",
     "part_of",
+    "reasons",
     "retold",
 ]
 
@@ -82,9 +83,9 @@ class Deed(NamedTuple):
     result: str
     """done, failed, no answer or refused."""
     memory_id: str | None
-    """The memory that it became; None for a blank outcome."""
+    """The memory that it became; None for a blank outcome, and for what was refused."""
     text: str
-    """The memory's text."""
+    """The memory's text; why, if the action was refused or the policy had no answer."""
 
 
 class Decision(NamedTuple):
@@ -129,11 +130,11 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         kept = _kept(folder, bank, tick, agents_of(bank, settings), agent)
         _, events = next(bank.ticks.events(tick - 1), (tick, []))  # the tick's own commit
         new = new_memories(events).get(agent, {})
-        errors = _errors(bank, tick - 1, agent)
+        told = _errors(bank, tick - 1, agent), _errors(bank, tick, agent)
     exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
     with past_bank(folder, tick - 1) as bank:
         bank.advance(tick)
-        return retold(bank, agent, kept, new, errors, exchanges)
+        return retold(bank, agent, kept, new, told, exchanges)
 
 
 def retold(
@@ -141,13 +142,14 @@ def retold(
     agent: str,
     kept: Kept,
     new: Mapping[int, Added],
-    errors: tuple[str, ...],
+    errors: tuple[tuple[str, ...], tuple[str, ...]],
     exchanges: tuple[Exchange, ...],
     explain: Callable[[str], list[Explanation]] | None = None,
 ) -> Decision:
     """A decision, from what the log has of it and the bank as it was when the agent decided.
 
-    ``new`` are the agent's new memories of the tick, ``errors`` what it was told before.
+    ``new`` are the agent's new memories of the tick, ``errors`` what was wrong with its actions in
+    the tick before, and in this one.
     ``explain`` is asked what the agent's query gives, instead of the bank.
     """
     explain = explain or partial(bank.agent(agent).explain, context=True)
@@ -163,8 +165,11 @@ def retold(
     first = list(map(text, born.perceived))
     observed = first.pop(0) if kept.has_text and first else ""
     deeds = []
-    for (name, arguments, result, _), number in zip(kept.did, born.done, strict=True):
-        own = (None, "") if number is None else (memory_id(prefix, number), text(number))
+    before, after = errors
+    for (name, arguments, result, _), number, why in zip(
+        kept.did, born.done, reasons(kept, after), strict=True
+    ):
+        own = (None, why) if number is None else (memory_id(prefix, number), text(number))
         deeds.append(Deed(name or "no action", arguments, RESULTS[result], *own))
     query = observed if kept.query is None else kept.query
     given, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
@@ -173,7 +178,7 @@ def retold(
         tick=bank.tick,
         observed=observed,
         heard=tuple(first),
-        errors=errors,
+        errors=before,
         facts=kept.facts,
         query=query,
         given=given,
@@ -186,6 +191,23 @@ def retold(
         told=tuple(map(text, born.told)),
         insights=tuple(map(text, born.insights)),
     )
+
+
+def reasons(kept: Kept, errors: Sequence[str]) -> list[str]:
+    """For each action why it was refused, or why there was no answer; empty if it was done.
+
+    ``errors`` are those of the tick: what was wrong with actions comes before what was wrong with
+    flushes and reflections.
+    """
+    refused = iter(errors)
+    return [
+        next(refused, "")
+        if result == REFUSAL
+        else str(arguments.get("reason", ""))
+        if result == UNANSWERED
+        else ""
+        for _, arguments, result, _ in kept.did
+    ]
 
 
 def part_of(tier: int, temperature: int) -> str:
