@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import on_a_terminal
 
 from agents import CheckpointError, MemoryBank
 from agents.simulation.runs.run import Run
@@ -162,3 +163,13 @@ def test_the_options_of_a_query_need_one(
     for agent in ((), ("-a", "bob")):
         refused = tiermem("show", whole, *agent, *option)
         assert refused.is_one_error(2, f"{option[0]} belongs to --query", "--query TEXT")
+
+
+def test_on_a_terminal_an_id_is_its_last_digits_unless_all_of_it_is_wanted(whole: Path) -> None:
+    with MemoryBank.at(whole / "bank", 1) as bank:
+        ids = [memory.id for memory in bank.agent("bob").all()]
+    arguments = ("show", whole, "-a", "bob", "-t", 1)
+    short = on_a_terminal(*arguments)
+    assert all(f"│ {each[-4:]} │" in short for each in ids)
+    assert not any(each in short for each in ids)
+    assert all(f"│ {each} │" in on_a_terminal(*arguments, "--ids") for each in ids)

@@ -1,8 +1,6 @@
 """Commands that look at runs and banks: show, diff, report."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +11,8 @@ from ....errors import BankError, ConfigError, RunError
 from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
 from ....notes.transcripts import length_of
-from ..banks import copied
+from ..banks import past
+from ..one_memory import WholeIds, shown_id
 from ..options import AsJson, RunFolder
 from ..output import counted, echo_json, say, table
 
@@ -56,6 +55,7 @@ def show(
     everything: Annotated[
         bool, Option("--all", help="With --query: list the memories that don't match, too.")
     ] = False,
+    ids: WholeIds = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the memory of an agent as it was after a tick; without --agent, list the agents.
@@ -77,7 +77,7 @@ def show(
             )
         _show_checkpoint(folder, as_json)
         return
-    with _past(folder, tick) as (bank, names):
+    with past(folder, tick) as (bank, names):
         if agent is None and query is not None:
             raise ConfigError(
                 "--query asks one agent's memory, and --agent is missing", hint="give --agent NAME"
@@ -99,7 +99,7 @@ def show(
             return
         rows = [
             {
-                "id": each.id,
+                "id": each.id if as_json else shown_id(each.id, whole=ids),
                 "tier": TIER_NAMES[each.tier],
                 "created": each.created_tick,
                 "in tier since": each.tier_tick,
@@ -117,7 +117,7 @@ def show(
         table(f"{title}: {len(rows)} memories", rows, as_json)
         for each in memory.all():
             for flag in memory.flags(each.id):
-                say(f"the insight {each.id}: {flag}")
+                say(f"the insight {shown_id(each.id, whole=ids)}: {flag}")
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
 
@@ -143,20 +143,6 @@ def _show_checkpoint(path: Path, as_json: bool) -> None:
     say(f"{path}: a checkpoint after tick {found.tick}, with {counted(len(agents), 'agent')}")
     for line in json.dumps(found.extra, indent=2, ensure_ascii=False).splitlines():
         say(line)
-
-
-@contextmanager
-def _past(folder: Path, tick: int | None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
-    """A copy of a bank, or of the bank of a run, as it was after a tick; and its agents."""
-    from ....simulation.runs.compare import past_bank
-    from ....simulation.worlds.outside import agents_of
-
-    if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
-        with copied(folder, tick=tick) as bank:
-            yield bank, bank.agents()
-        return
-    with past_bank(folder, tick) as bank:
-        yield bank, agents_of(bank, bank.settings)
 
 
 def explained(

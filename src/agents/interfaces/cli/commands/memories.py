@@ -150,7 +150,7 @@ def history(
             return
         rows = [
             {
-                "id": shown_id(each),
+                "id": shown_id(each.id),
                 "since tick": each.created_tick,
                 "tier": TIER_NAMES[each.tier],
                 "retention": RETENTION_NAMES[each.retention],
@@ -272,7 +272,7 @@ def search(
         say(hits.note, err=True)
     rows = [
         {
-            "id": shown_id(hit.memory),
+            "id": shown_id(hit.memory.id),
             "score": round(hit.score, 4),
             "tier": TIER_NAMES[hit.memory.tier],
             "memory": hit.memory.content,
