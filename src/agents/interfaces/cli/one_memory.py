@@ -45,7 +45,7 @@ MemoryIds = Annotated[
     Argument(metavar="ID...", help="The memories' ids, or their last digits as search shows them."),
 ]
 WholeIds = Annotated[
-    bool, Option("--ids", help="Show whole ids on a terminal, too, not their last digits alone.")
+    bool, Option("--ids", help="Show whole ids on a terminal, not their last digits.")
 ]
 
 
