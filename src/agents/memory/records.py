@@ -33,7 +33,9 @@ __all__ = [
     "memories_of",
     "memory_id",
     "sequence_of",
+    "short_id",
     "shown",
+    "whole_id",
 ]
 
 Scalar = str | int | float | bool | None
@@ -209,6 +211,21 @@ def sequence_of(prefix: str, identifier: object) -> int | None:
     except ValueError:
         return None
     return sequence if sequence > 0 and memory_id(prefix, sequence) == identifier else None
+
+
+def short_id(identifier: str) -> str:
+    """The last digits of an id, which tell an agent's memories apart."""
+    return f"{int(identifier[-_DIGITS:], 16):04x}"
+
+
+def whole_id(prefix: str, given: str) -> str:
+    """The id with this prefix of which ``given`` has the last digits; ``given`` if it has none."""
+    if len(given) > _DIGITS or not (given.isascii() and given.isalnum()):
+        return given
+    try:
+        return memory_id(prefix, int(given, 16))
+    except ValueError:
+        return given
 
 
 _digits = "%012x".__mod__

@@ -162,11 +162,15 @@ def test_edits_add_pin_unpin_move_and_delete_memories(tiermem: Command, whole: P
     assert contents(str(whole), "bob", 2) == before
 
 
-def test_an_edit_may_name_a_memory_by_its_id(tiermem: Command, whole: Path) -> None:
+def test_an_edit_may_name_a_memory_by_its_id_or_the_last_digits_of_it(
+    tiermem: Command, whole: Path
+) -> None:
     row = tiermem("show", whole, "-a", "bob", "-t", 1, "--json").json[0]
-    path = edits({"agent": "bob", "do": "delete", "memory": row["id"]})
-    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--edit", path, "-q").code == 0
-    assert len(contents("b", "bob", 5)) == len(contents(str(whole), "bob", 5)) - 1
+    left = contents(str(whole), "bob", 5)[1:]
+    for name, given in (("b", row["id"]), ("c", row["id"][-4:])):
+        path = edits({"agent": "bob", "do": "delete", "memory": given})
+        assert tiermem("branch", whole, "--at", 5, "--out", name, "--edit", path, "-q").code == 0
+        assert contents(name, "bob", 5) == left
 
 
 @pytest.mark.parametrize("at", [4, 5])  # one has a checkpoint

@@ -93,6 +93,28 @@ def test_a_branch_takes_the_same_changes(wells: Command) -> None:
     assert not Path("late").exists()
 
 
+def test_a_branch_takes_the_last_digits_of_an_id(wells: Command) -> None:
+    assert wells("run", "wells.yaml", "--out", "run", "-q").code == 0
+    rows = wells("show", "run", "-a", "ann", "--json").json
+    (dry,) = (row["id"] for row in rows if row["memory"] == "the north well is dry")
+    made = ("branch", "run", "--at", 3, "--make-only", "-q", "--out")
+    for name, given in (("whole", dry), ("short", dry[-4:])):
+        assert wells(*made, name, "--forget", f"ann:{given}").code == 0
+        left = wells("show", name, "-a", "ann", "-t", 3, "--json").json
+        assert "the north well is dry" not in {row["memory"] for row in left}
+
+
+def test_digits_that_are_an_id_and_a_text_are_an_error_that_names_both(wells: Command) -> None:
+    assert wells("run", "wells.yaml", "--out", "run", "-q").code == 0
+    edits = Path("edits.yaml")
+    edits.write_text("- {agent: ann, do: add, content: well 0001 is far}")
+    assert wells("branch", "run", "--at", 3, "--out", "b", "--edit", edits, "-q").code == 0
+    both = wells("branch", "b", "--at", 3, "--forget", "ann:0001", "--out", "c")
+    assert both.is_one_error(2, "0001 is the end of an id of ann, and a part", "-000000000001")
+    text = wells("branch", "b", "--at", 3, "--forget", "ann:001 is far", "--out", "c", "-q")
+    assert text.code == 0, text.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "parts"),
     [

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import on_a_terminal
 
-from agents import CheckpointError, MemoryBank
+from agents import CheckpointError, Memory, MemoryBank
 from agents.simulation.runs.run import Run
 
 Command = Callable[..., Any]
@@ -152,7 +153,8 @@ def test_a_file_that_is_no_checkpoint_is_one_clear_error(tiermem: Command, tmp_p
 
 def test_options_that_a_checkpoint_has_not_are_refused(tiermem: Command, whole: Path) -> None:
     path = whole / "checkpoints" / "tick-000012.tmck"
-    assert tiermem("show", path, "--agent", "alice").is_one_error(2, "--agent", "checkpoint")
+    for option in (("--agent", "alice"), ("--tier", "low"), ("--text", "x"), ("--last", 1)):
+        assert tiermem("show", path, *option).is_one_error(2, "--agent", "checkpoint")
 
 
 @pytest.mark.parametrize("option", [("--limit", 3), ("--all",)])
@@ -162,3 +164,65 @@ def test_the_options_of_a_query_need_one(
     for agent in ((), ("-a", "bob")):
         refused = tiermem("show", whole, *agent, *option)
         assert refused.is_one_error(2, f"{option[0]} belongs to --query", "--query TEXT")
+
+
+def test_on_a_terminal_an_id_is_its_last_digits_unless_all_of_it_is_wanted(whole: Path) -> None:
+    with MemoryBank.at(whole / "bank", 1) as bank:
+        ids = [memory.id for memory in bank.agent("bob").all()]
+    arguments = ("show", whole, "-a", "bob", "-t", 1)
+    short = on_a_terminal(*arguments)
+    assert all(f"│ {each[-4:]} │" in short for each in ids)
+    assert not any(each in short for each in ids)
+    assert all(f"│ {each} │" in on_a_terminal(*arguments, "--ids") for each in ids)
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        (["--tier", "pinned"], lambda own: [each for each in own if each.tier == 0]),
+        (["--tier", "0", "--tier", "Critical"], lambda own: [e for e in own if e.tier <= 1]),
+        (["--text", "TOOK step 1"], lambda own: [e for e in own if "took step 1" in e.content]),
+        (["--last", "2"], lambda own: own[-2:]),
+        (["--last", "99"], lambda own: own),
+        (["--tier", "pinned", "--text", "note", "--last", "1"],
+         lambda own: [each for each in own if each.tier == 0][-1:]),
+        (["--text", "nobody said this"], lambda own: []),
+    ],
+)  # fmt: skip
+def test_it_shows_memories_of_a_tier_with_a_text_and_the_newest_alone(
+    tiermem: Command,
+    whole: Path,
+    options: list[str],
+    chosen: Callable[[list[Memory]], list[Memory]],
+) -> None:
+    with MemoryBank.at(whole / "bank") as bank:
+        own = bank.agent("bob").all()
+    expected = chosen(own)
+    rows = tiermem("show", whole, "-a", "bob", *options, "--json").json
+    assert [row["id"] for row in rows] == [memory.id for memory in expected]
+    title = tiermem("show", whole, "-a", "bob", *options).out.splitlines()[0]
+    assert title.startswith(f"bob after tick 12: {len(expected)} of 36 memories")
+
+
+def test_notes_are_left_out_of_a_choice_of_memories(tiermem: Command, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        bank.agent("alice").add("x")
+        bank.agent("alice").notes.write("MEMORY.md", "# A day")
+    assert {"note", "lines"} in map(set, tiermem("show", "bank", "-a", "alice", "--json").json)
+    (row,) = tiermem("show", "bank", "-a", "alice", "--text", "x", "--json").json
+    assert row["memory"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--tier", "low"], ["--tier, --text and --last choose", "--agent NAME"]),
+        (["-a", "bob", "--text", "x", "--query", "x"], ["leave out --query"]),
+        (["-a", "bob", "--tier", "shiny"], ["'shiny' is not a tier"]),
+        (["-a", "bob", "--last", "0"], ["--last"]),
+    ],
+)
+def test_a_choice_that_can_not_be_made_is_one_error(
+    tiermem: Command, whole: Path, options: list[str], parts: list[str]
+) -> None:
+    assert tiermem("show", whole, *options).is_one_error(2, *parts)

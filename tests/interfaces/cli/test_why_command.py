@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from terminals import on_a_terminal
 
 from agents import MemoryBank
 from agents.simulation.runs.run import Run
@@ -283,3 +284,43 @@ def test_it_tells_what_others_told_and_what_was_concluded(tiermem: Command, tmp_
     assert "others told it: went place 1" in said
     assert f"concluded: {told['insights'][0]}" in said
     assert "saved before" not in said
+
+
+def test_on_a_terminal_an_id_is_its_last_digits_unless_all_of_it_is_wanted(
+    tiermem: Command, whole: Path
+) -> None:
+    ids = [row["id"] for row in why(tiermem, whole, "bob", 3)["given"]]
+    arguments = ("why", whole, "-a", "bob", "-t", 3)
+    short = on_a_terminal(*arguments)
+    assert all(f"│ {each[-4:]} │" in short for each in ids)
+    assert not any(each in short for each in ids)
+    whole_ids = on_a_terminal(*arguments, "--ids", columns=160)
+    assert all(f"│ {each} │" in whole_ids for each in ids)
+
+
+@pytest.mark.parametrize("command", ["why", "analyse"])
+def test_the_last_digits_name_a_memory_with_its_agent(
+    tiermem: Command, whole: Path, command: str
+) -> None:
+    note = why(tiermem, whole, "bob", 1)["did"][1]["memory_id"]
+    told = tiermem(command, whole, "--memory", note, "--json").json
+    for given in (f"bob:{note[-4:]}", f"bob:{note}"):
+        assert tiermem(command, whole, "--memory", given, "--json").json == told
+
+
+@pytest.mark.parametrize("command", ["why", "analyse"])
+def test_digits_that_several_agents_have_are_an_error_that_lists_the_memories(
+    tiermem: Command, whole: Path, command: str
+) -> None:
+    refused = tiermem(command, whole, "--memory", "0003")
+    assert refused.is_one_error(2, "'0003' may be a memory of 2 agents", "alice:0003, bob:0003")
+    for missing in ("0999", "zed:0003", "bob:0999", "bob:", ":0999"):
+        assert tiermem(command, whole, "--memory", missing).is_one_error(1, "has no memory")
+
+
+def test_digits_that_one_agent_has_need_no_agent(tiermem: Command, whole: Path) -> None:
+    more = Path("more.yaml")
+    more.write_text("- {agent: bob, do: add, content: the last}")
+    tiermem("branch", whole, "--at", 5, "--ticks", 5, "--out", "b", "--edit", more, "-q")
+    told = tiermem("why", "b", "--memory", "0010", "--json").json
+    assert (told["agent"], told["text"]) == ("bob", "the last")

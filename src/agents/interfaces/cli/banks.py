@@ -29,6 +29,7 @@ __all__ = [
     "copied",
     "copied_with_notes",
     "opened",
+    "past",
     "served",
     "storing",
     "tell_idle_in",
@@ -169,6 +170,20 @@ def copied_with_notes(
         if not seen.problems:
             check_agent(bank, folder, agent)
         yield bank, AgentNotes(own), seen
+
+
+@contextmanager
+def past(folder: Path, tick: int | None = None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
+    """A copy of a bank, or of the bank of a run, as it was after a tick; and its agents."""
+    from ...simulation.runs.compare import past_bank
+    from ...simulation.worlds.outside import agents_of
+
+    if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
+        with copied(folder, tick=tick) as bank:
+            yield bank, bank.agents()
+        return
+    with past_bank(folder, tick) as bank:
+        yield bank, agents_of(bank, bank.settings)
 
 
 def check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:

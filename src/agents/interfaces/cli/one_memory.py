@@ -5,13 +5,15 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument
+from typer import Argument, Option
 
-from ...memory.records import id_prefix, memory_id
+from ...errors import InvalidInput
+from ...memory.records import id_prefix, sequence_of, short_id, whole_id
 from ...memory.retention import Retention
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
-from .output import echo_json, say
+from .banks import past
+from .output import counted, echo_json, first_of, say
 
 if TYPE_CHECKING:
     from ...bank.agent_memory import AgentMemory
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = [
     "MemoryId",
     "MemoryIds",
+    "WholeIds",
     "full_id",
+    "id_in",
     "ranked",
     "say_memory",
     "say_room",
@@ -30,7 +34,8 @@ __all__ = [
     "vacuum_advice",
 ]
 
-_SEQUENCE_DIGITS = 12
+_LENGTH = 36
+"""Characters of a whole id."""
 
 MemoryId = Annotated[
     str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
@@ -39,21 +44,49 @@ MemoryIds = Annotated[
     list[str],
     Argument(metavar="ID...", help="The memories' ids, or their last digits as search shows them."),
 ]
+WholeIds = Annotated[
+    bool, Option("--ids", help="Show whole ids on a terminal, not their last digits.")
+]
 
 
 def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
     """The memory's id, of which ``given`` may be the last digits."""
-    if len(given) > _SEQUENCE_DIGITS or not (given.isascii() and given.isalnum()):
-        return given
-    try:
-        return memory_id(id_prefix(bank.settings.seed, agent), int(given, 16))
-    except ValueError:
-        return given
+    return whole_id(id_prefix(bank.settings.seed, agent), given)
 
 
-def shown_id(memory: "Memory") -> str:
+def id_in(folder: Path, given: str) -> str:
+    """The id of a memory of a run or a bank, where a command takes no agent.
+
+    ``given`` may be AGENT:ID, or the last digits alone if one agent alone has such a memory.
+    """
+    if len(given) == _LENGTH:
+        return given
+    whose, _, digits = given.rpartition(":")
+    with past(folder) as (bank, agents):
+        meant = {
+            agent: identifier
+            for agent in agents
+            if whose in ("", agent)
+            and _had(bank, agent, identifier := full_id(bank, agent, digits))
+        }
+    if len(meant) > 1:
+        named = [f"{agent}:{short_id(identifier)}" for agent, identifier in meant.items()]
+        raise InvalidInput(
+            f"{given!r:.80} may be a memory of {counted(len(meant), 'agent')}",
+            hint=f"name one of them: {first_of(named)}",
+        )
+    return next(iter(meant.values()), given)
+
+
+def _had(bank: "MemoryBank", agent: str, identifier: str) -> bool:
+    """Whether the agent ever had a memory with this id, also one that is gone."""
+    number = sequence_of(id_prefix(bank.settings.seed, agent), identifier)
+    return number is not None and number < bank.parts.ledger.resident.block(agent).next_sequence
+
+
+def shown_id(identifier: str, *, whole: bool = False) -> str:
     """The last digits of an id for a person to type; all of it for a program."""
-    return f"{memory.sequence:04x}" if sys.stdout.isatty() else memory.id
+    return short_id(identifier) if sys.stdout.isatty() and not whole else identifier
 
 
 def ranked(memory: "AgentMemory") -> "list[Memory]":

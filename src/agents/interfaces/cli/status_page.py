@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ...engine.status import Status
 from ...memory.context import one_line
+from ...memory.records import short_id
 from ...rules.suggestions import share
 
 __all__ = ["Page"]
@@ -91,7 +92,7 @@ class Page:
                 console.print(Padding(Text(one_line(each.reason)), (0, 0, 0, 2)))
                 for memory_id in each.ids[:_MOST_IDS]:
                     text = self._text_of(each.agent_id, memory_id)
-                    line = Text.assemble("  ", (memory_id, "dim"), "  ", (text, "italic"))
+                    line = Text.assemble("  ", (short_id(memory_id), "dim"), "  ", (text, "italic"))
                     console.print(line, no_wrap=True, overflow="ellipsis")
                 if (more := len(each.ids) - _MOST_IDS) > 0:
                     console.print(f"  [dim]and {more} more[/]")

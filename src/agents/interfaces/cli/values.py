@@ -1,4 +1,4 @@
-"""What the options --meta, --filter and --value say."""
+"""What the options --tier, --meta, --filter and --value say."""
 
 import json
 import re
@@ -9,11 +9,16 @@ from ...errors import InvalidInput
 if TYPE_CHECKING:
     from ...memory.records import Scalar
 
-__all__ = ["condition", "pair", "value_of"]
+__all__ = ["condition", "pair", "tier_of", "value_of"]
 
 _SIGNS = {">=": "$gte", "<=": "$lte", "!=": "$ne", ">": "$gt", "<": "$lt"}
 _COMPARED = re.compile(r"([^<>=!]+)([<>=!]+)(.*)", re.DOTALL)
 _WRITE = """write --filter place=bay, 'day>=3' (or <=, >, <, !=), or JSON, or 'sign="<"'"""
+
+
+def tier_of(text: str) -> str | int:
+    """What a --tier says: a name, or a number."""
+    return int(text) if text in ("0", "1", "2", "3", "4") else text
 
 
 def condition(text: str) -> dict[str, Any]:

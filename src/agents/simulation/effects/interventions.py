@@ -11,7 +11,7 @@ from ...config.settings import Settings, is_secret
 from ...errors import InvalidInput, RunError
 from ...memory.context import one_line
 from ...memory.events import Added
-from ...memory.records import id_prefix, memory_id, sequence_of
+from ...memory.records import id_prefix, memory_id, sequence_of, short_id, whole_id
 from ...memory.tiers import Tier
 from ..runs.compare import last_tick, past_bank
 from ..runs.folder import as_run_error, read_folder
@@ -124,6 +124,7 @@ def read_intervention(
 ) -> Intervention:
     """What a user asks for: a memory as ``AGENT:ID`` or ``AGENT:part of its text``.
 
+    The last digits of an id are enough, as commands show them: at least four.
     An id is looked up, because a run of another seed has other ids.
     """
     settings, _ = read_folder(folder)
@@ -185,11 +186,24 @@ def _target(folder: Path, settings: Settings, text: str) -> Target:
             f"show {quote(str(folder))}; {_BOARDS}",
         )
     what = text[len(agent) + 1 :]
-    if agent == ANYBODY or sequence_of(id_prefix(settings.seed, agent), what) is None:
+    prefix = id_prefix(settings.seed, agent)
+    named = whole_id(prefix, what)
+    is_id = sequence_of(prefix, named) is not None and what in (named, short_id(named))
+    if agent == ANYBODY or not is_id:
         return Target(agent, what, is_whole=False)
-    for birth in _births(folder, settings):
-        if birth.agent == agent and birth.id == what:
-            return Target(agent, birth.text, is_whole=True, born=birth.tick, id=what)
+    own = [birth for birth in _births(folder, settings) if birth.agent == agent]
+    is_text = what != named and any(what in birth.text for birth in own)
+    for birth in own:
+        if birth.id != named:
+            continue
+        if is_text:
+            raise InvalidInput(
+                f"{what} is the end of an id of {agent}, and a part of a text of it",
+                hint=f"write {agent}:{named}, or more of the text",
+            )
+        return Target(agent, birth.text, is_whole=True, born=birth.tick, id=named)
+    if is_text:
+        return Target(agent, what, is_whole=False)
     raise RunError(
         f"{folder} has no memory {what} of {agent}, or its text was forgotten",
         hint=f"tiermem show and tiermem why give ids; the ids of another run are others; {_BOARDS}",

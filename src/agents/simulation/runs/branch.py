@@ -12,7 +12,7 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
 from ...errors import ConfigError, RunError, TierMemError
-from ...memory.records import Memory
+from ...memory.records import Memory, id_prefix, whole_id
 from ...storage.private_files import copy_file
 from ...version import __version__
 from ..worlds.outside import check_inside
@@ -163,7 +163,10 @@ def _apply(agent: AgentMemory, edit: Mapping[str, Any]) -> None:
 
 def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
     if "memory" in edit:
-        return [agent.get(edit["memory"])]
+        given = edit["memory"]
+        if isinstance(given, str):
+            given = whole_id(id_prefix(agent.parts.settings.seed, agent.agent_id), given)
+        return [agent.get(given)]
     text = str(edit["matching"])
     found = [memory for memory in agent.all() if text in memory.content]
     if not found:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import ConfigError, InvalidInput
+from ..one_memory import id_in
 from ..options import AsJson, Force
 from ..output import counted, echo_json, say, short, table
 
@@ -25,7 +26,12 @@ def analyse(
         int | None, Option("--tick", "-t", min=0, help="Look at nothing after this tick.")
     ] = None,
     memory: Annotated[
-        str | None, Option("--memory", metavar="ID", help="Tell how this memory spread instead.")
+        str | None,
+        Option(
+            "--memory",
+            metavar="ID",
+            help="Tell how this memory spread instead: its id, or AGENT:ID with the last digits.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -45,7 +51,7 @@ def analyse(
         raise ConfigError("--memory tells of one memory, and --out writes the tables of all")
     found = study(folder, tick)
     if memory is not None:
-        _tell_spread(found.spread(memory), as_json)
+        _tell_spread(found.spread(id_in(folder, memory)), as_json)
         return
     written = [] if out is None else _write(found, out, force=force)
     if as_json:

@@ -9,6 +9,7 @@ from typer import Option
 from ....memory.temperature import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
 from ..flags import flags, tell_idle
+from ..one_memory import shown_id
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
 from ..output import counted, echo_json, say, short, table
 
@@ -124,7 +125,7 @@ def compact(
         moves = [
             {
                 "agent": row["agent"],
-                "id": row["id"],
+                "id": shown_id(row["id"]),
                 "move": f"{row['from']} → {row['to']}",
                 "rule": row["rule"],
                 "memory": short(row["memory"]),
@@ -167,7 +168,8 @@ def prune(
         echo_json({"dry_run": dry_run, "archived": rows})
         return
     if dry_run and rows:
-        table("", [{**row, "memory": short(row["memory"])} for row in rows])
+        shown = [{**row, "id": shown_id(row["id"]), "memory": short(row["memory"])} for row in rows]
+        table("", shown)
     number = counted(len(chosen), "cold memory", "cold memories")
     say(f"{'would archive' if dry_run else 'archived'} {number}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ....errors import InvalidInput
+from ..one_memory import shown_id
 from ..options import AsJson, Assignments, Force, Quiet, RunFolder
 from ..output import counted, echo_json, say, short, table
 from ..progress import Screen
@@ -234,7 +235,7 @@ def _tell_ranking(ranked: "Ranked", futures: int) -> None:
                 "after tick": each.at,
                 "decisions": each.candidate.decisions,
                 "memory": short(each.candidate.text),
-                "id": each.candidate.memory_id,
+                "id": shown_id(each.candidate.memory_id),
             }
             for each in ranked.tested
         ],

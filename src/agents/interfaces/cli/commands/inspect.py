@@ -1,8 +1,7 @@
 """Commands that look at runs and banks: show, diff, report."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +10,13 @@ from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, RunError
 from ....memory.temperature import TEMPERATURE_NAMES
-from ....memory.tiers import TIER_NAMES
+from ....memory.tiers import TIER_NAMES, parse_tier
 from ....notes.transcripts import length_of
-from ..banks import copied
+from ..banks import past
+from ..one_memory import WholeIds, shown_id
 from ..options import AsJson, RunFolder
 from ..output import counted, echo_json, say, table
+from ..values import tier_of
 
 if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
@@ -43,6 +44,15 @@ def show(
             help="Show the memory after this tick; without it, after the last.",
         ),
     ] = None,
+    tiers: Annotated[
+        list[str] | None, Option("--tier", help="Only memories in this tier; can be repeated.")
+    ] = None,
+    text: Annotated[
+        str | None, Option(help="Only memories whose text has this, in capitals or not.")
+    ] = None,
+    last: Annotated[
+        int | None, Option(metavar="N", min=1, help="Only the newest N of these memories.")
+    ] = None,
     query: Annotated[
         str | None,
         Option(
@@ -56,28 +66,35 @@ def show(
     everything: Annotated[
         bool, Option("--all", help="With --query: list the memories that don't match, too.")
     ] = False,
+    ids: WholeIds = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the memory of an agent as it was after a tick; without --agent, list the agents.
 
-    The agent's notes follow its memories; with --json, they are rows that have a `note`. The
-    command reads a copy: the run or the bank can be in use. Of a checkpoint's file, it shows the
-    tick, the agents and what was given as `extra`.
+    The agent's notes follow its memories, unless --tier, --text or --last choose memories; with
+    --json, notes are rows that have a `note`. The command reads a copy: the run or the bank can be
+    in use. Of a checkpoint's file, it shows the tick, the agents and what was given as `extra`.
     """
+    is_choice = bool(tiers) or text is not None or last is not None
     if query is None and (limit is not None or everything):
         raise ConfigError(
             f"{'--all' if limit is None else '--limit'} belongs to --query, which is missing",
             hint="give --query TEXT, or leave it out",
         )
     if folder.is_file():
-        if (agent, tick, query) != (None, None, None):
+        if is_choice or (agent, tick, query) != (None, None, None):
             raise ConfigError(
-                "--agent, --tick and --query look into a bank or a run, and this is a file",
+                "--agent, --tick and the like look into a bank or a run, and this is a file",
                 hint="without them, show tells what a checkpoint holds",
             )
         _show_checkpoint(folder, as_json)
         return
-    with _past(folder, tick) as (bank, names):
+    if is_choice and (agent is None or query is not None):
+        raise ConfigError(
+            "--tier, --text and --last choose among all memories of one agent",
+            hint="give --agent NAME, and leave out --query",
+        )
+    with past(folder, tick) as (bank, names):
         if agent is None and query is not None:
             raise ConfigError(
                 "--query asks one agent's memory, and --agent is missing", hint="give --agent NAME"
@@ -97,9 +114,11 @@ def show(
             options = {"everything": everything, "as_json": as_json, "context": True}
             explained(memory, bank.tick, query, limit, **options)
             return
+        own = memory.all()
+        chosen = _chosen(own, tiers or (), text, last)
         rows = [
             {
-                "id": each.id,
+                "id": each.id if as_json else shown_id(each.id, whole=ids),
                 "tier": TIER_NAMES[each.tier],
                 "created": each.created_tick,
                 "in tier since": each.tier_tick,
@@ -107,19 +126,34 @@ def show(
                 "temperature": TEMPERATURE_NAMES[each.temperature],
                 **_flags(memory, each, as_json),
             }
-            for each in memory.all()
+            for each in chosen
         ]
         title = f"{agent} after tick {bank.tick}"
-        notes = _note_rows(bank, agent)
+        notes = [] if is_choice else _note_rows(bank, agent)
         if as_json:
             table(title, [*rows, *notes], as_json)
             return
-        table(f"{title}: {len(rows)} memories", rows, as_json)
-        for each in memory.all():
+        number = f"{len(rows):,} of {len(own):,}" if is_choice else f"{len(rows):,}"
+        table(f"{title}: {number} memories", rows, as_json)
+        for each in chosen:
             for flag in memory.flags(each.id):
-                say(f"the insight {each.id}: {flag}")
+                say(f"the insight {shown_id(each.id, whole=ids)}: {flag}")
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+def _chosen(
+    memories: "list[Memory]", tiers: Sequence[str], text: str | None, last: int | None
+) -> "list[Memory]":
+    """The newest ``last`` memories of one of the tiers with the text, oldest first."""
+    wanted = {parse_tier(tier_of(each)) for each in tiers}
+    part = (text or "").casefold()
+    fitting = [
+        each
+        for each in memories
+        if (not wanted or each.tier in wanted) and part in each.content.casefold()
+    ]
+    return fitting if last is None else fitting[-last:]
 
 
 def _flags(memory: "AgentMemory", each: "Memory", as_json: bool) -> dict[str, Any]:
@@ -143,20 +177,6 @@ def _show_checkpoint(path: Path, as_json: bool) -> None:
     say(f"{path}: a checkpoint after tick {found.tick}, with {counted(len(agents), 'agent')}")
     for line in json.dumps(found.extra, indent=2, ensure_ascii=False).splitlines():
         say(line)
-
-
-@contextmanager
-def _past(folder: Path, tick: int | None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
-    """A copy of a bank, or of the bank of a run, as it was after a tick; and its agents."""
-    from ....simulation.runs.compare import past_bank
-    from ....simulation.worlds.outside import agents_of
-
-    if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
-        with copied(folder, tick=tick) as bank:
-            yield bank, bank.agents()
-        return
-    with past_bank(folder, tick) as bank:
-        yield bank, agents_of(bank, bank.settings)
 
 
 def explained(

@@ -13,7 +13,7 @@ from ..one_memory import MemoryId, full_id, ranked, shown_id, tell_change
 from ..options import AsJson, BankFolder, Whose, no_nan
 from ..output import echo_json, say, table
 from ..texts import text_of
-from ..values import condition, pair, value_of
+from ..values import condition, pair, tier_of, value_of
 from .inspect import explained
 
 __all__ = ["add", "history", "pin", "search", "unpin", "update"]
@@ -86,7 +86,7 @@ def add(
         with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
             new = memory.add(
                 text,
-                None if tier is None else _tier(tier),
+                None if tier is None else tier_of(tier),
                 own,
                 key=key,
                 kind=kind,
@@ -126,7 +126,7 @@ def update(
         identifier = full_id(bank, agent, memory_id)
         before = ranked(memory)
         with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
-            moved = None if tier is None else _tier(tier)
+            moved = None if tier is None else tier_of(tier)
             new = memory.update(identifier, text, moved, value=beside)
 
 
@@ -150,7 +150,7 @@ def history(
             return
         rows = [
             {
-                "id": shown_id(each),
+                "id": shown_id(each.id),
                 "since tick": each.created_tick,
                 "tier": TIER_NAMES[each.tier],
                 "retention": RETENTION_NAMES[each.retention],
@@ -243,7 +243,7 @@ def search(
             hint="leave one of them out",
         )
     if tiers:
-        only["tier"] = [_tier(each) for each in tiers]
+        only["tier"] = [tier_of(each) for each in tiers]
     query = " ".join(words)
     with copied_with_notes(folder, agent) as (bank, _, _):
         check_agent(bank, folder, agent)
@@ -272,7 +272,7 @@ def search(
         say(hits.note, err=True)
     rows = [
         {
-            "id": shown_id(hit.memory),
+            "id": shown_id(hit.memory.id),
             "score": round(hit.score, 4),
             "tier": TIER_NAMES[hit.memory.tier],
             "memory": hit.memory.content,
@@ -312,9 +312,5 @@ def _move(folder: Path, agent: str, memory_id: str, as_json: bool, to: str | Non
         memory = bank.agent(agent)
         identifier = full_id(bank, agent, memory_id)
         before = ranked(memory)
-        moved = memory.pin(identifier) if to is None else memory.unpin(identifier, _tier(to))
+        moved = memory.pin(identifier) if to is None else memory.unpin(identifier, tier_of(to))
         tell_change(memory, moved, before, "has", as_json)
-
-
-def _tier(text: str) -> str | int:
-    return int(text) if text in ("0", "1", "2", "3", "4") else text

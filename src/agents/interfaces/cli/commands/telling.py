@@ -152,7 +152,7 @@ def group(
         board = bank.group(name)
         entries = [
             {
-                "id": each.id if as_json else shown_id(each),
+                "id": each.id if as_json else shown_id(each.id),
                 "tick": each.created_tick,
                 "by": str(each.speaker),
                 "text": each.content,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ....errors import ConfigError
+from ..one_memory import WholeIds, id_in, shown_id
 from ..options import AsJson, RunFolder
 from ..output import counted, echo_json, say, short, table
 
@@ -27,11 +28,17 @@ def why(
         Option("--diff", metavar="RUN2", help="Compare with the same decision in another run."),
     ] = None,
     memory: Annotated[
-        str | None, Option("--memory", metavar="ID", help="Tell the life of this memory instead.")
+        str | None,
+        Option(
+            "--memory",
+            metavar="ID",
+            help="Tell the life of this memory instead: its id, or AGENT:ID with the last digits.",
+        ),
     ] = None,
     everything: Annotated[
         bool, Option("--all", help="List the memories that it was not given, too.")
     ] = False,
+    ids: WholeIds = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell why an agent did what it did in a tick: what it saw, what it was given, what came of it.
@@ -60,10 +67,10 @@ def why(
     elif as_json:
         echo_json(plain(found))
     else:
-        _tell(found, everything=everything)
+        _tell(found, everything=everything, ids=ids)
 
 
-def _tell(found: "Decision", *, everything: bool) -> None:
+def _tell(found: "Decision", *, everything: bool, ids: bool) -> None:
     say(f"{found.agent} in tick {found.tick}")
     for name, texts in _seen(found).items():
         for text in texts:
@@ -75,7 +82,7 @@ def _tell(found: "Decision", *, everything: bool) -> None:
             "boost": each.boost,
             "tier": each.tier,
             "written": _written(each.created_tick, each.kind, each.speaker),
-            "id": each.id,
+            "id": shown_id(each.id, whole=ids),
             "memory": each.text,
         }
         for each in found.given
@@ -87,7 +94,7 @@ def _tell(found: "Decision", *, everything: bool) -> None:
                 "why": row.reason,
                 "score": round(row.score, 4),
                 "boost": row.boost,
-                "id": row.memory.id,
+                "id": shown_id(row.memory.id, whole=ids),
                 "memory": row.memory.content,
             }
             for row in found.not_given
@@ -106,7 +113,9 @@ def _tell(found: "Decision", *, everything: bool) -> None:
             say(f"  refused: {question.note}")
         for each in question.found:
             on = "" if each.part == "found" else f" (on the {each.part})"
-            say(f"  found {each.score:.4f} {each.id} {each.text}{on}")
+            # The last digits would be those of a memory of the agent's own.
+            identifier = each.id if on else shown_id(each.id, whole=ids)
+            say(f"  found {each.score:.4f} {identifier} {each.text}{on}")
     for line in _deeds(found) or ["did nothing"]:
         say(line)
     for text in found.told:
@@ -212,7 +221,7 @@ def _filled(texts: list[str], length: int) -> list[str]:
 def _tell_life(folder: Path, identifier: str, as_json: bool) -> None:
     from ....simulation.runs.life import life
 
-    found = life(folder, identifier)
+    found = life(folder, id_in(folder, identifier))
     if as_json:
         moments: list[dict[str, Any]] = [each._asdict() for each in found.moments]
         echo_json({**found._asdict(), "moments": moments})
