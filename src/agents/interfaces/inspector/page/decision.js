@@ -16,7 +16,7 @@ const Texts = ({ texts }) => html`<ul class="texts">${texts.map((text) => html`<
 export function GivenTable({ rows, run }) {
   return html`<table class="given"><thead><tr><th class="number">score</th><th class="number">+ boost</th><th>part</th><th>tier</th><th>memory</th></tr></thead>
     <tbody>${rows.map(
-      (row) => html`<tr data-id=${row.id}><td class="number"><${Num} of=${row.score} /></td><td class="number"><${Num} of=${row.boost} /></td>
+      (row) => html`<tr data-id=${row.id}><td class="number" data-label="score"><${Num} of=${row.score} /></td><td class="number" data-label="+ boost"><${Num} of=${row.boost} /></td>
         <td>${marked(row.part ?? row.reason ?? "")}</td><td><${Tier} name=${row.tier} /></td>
         <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} />${row.part && row.reason && html`<small class="reason"><${Line} text=${row.reason} most=${300} /></small>`}</td></tr>`,
     )}</tbody></table>`;

@@ -83,9 +83,9 @@ function By({ by, index, tick }) {
 function Decisions({ decisions, index, tick }) {
   return html`<div class="scroll"><table class="given" id="decisions"><thead><tr><th>tick</th><th>agent</th><th>part</th><th class="number">score</th><th>did</th><th>what came of it</th></tr></thead>
     <tbody>${decisions.map(
-      (each) => html`<tr class=${each.tick === tick ? "now" : ""}><td><a href=${link({ view: "agent", of: each.agent, tick: each.tick, run: index })}>${each.tick}</a></td>
-        <td><${AgentLink} name=${each.agent} tick=${each.tick} run=${index} /></td><td>${each.part}</td><td class="number"><${Num} of=${each.score} /></td>
-        <td><${Line} text=${each.did.map((/** @type {any} */ act) => act.name ?? asText(act)).join(", ")} most=${80} /></td>
+      (each) => html`<tr class=${each.tick === tick ? "now" : ""}><td data-label="tick"><a href=${link({ view: "agent", of: each.agent, tick: each.tick, run: index })}>${each.tick}</a></td>
+        <td><${AgentLink} name=${each.agent} tick=${each.tick} run=${index} /></td><td>${each.part}</td><td class="number" data-label="score"><${Num} of=${each.score} /></td>
+        <td data-label="did"><${Line} text=${each.did.map((/** @type {any} */ act) => act.name ?? asText(act)).join(", ")} most=${80} /></td>
         <td class="text"><${Line} text=${each.outcome.join(" · ")} most=${200} /></td></tr>`,
     )}</tbody></table></div>`;
 }
