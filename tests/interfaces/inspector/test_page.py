@@ -354,12 +354,12 @@ _GIVEN_TO_READ = """
 return [...document.querySelectorAll(".decision [data-part=given] .memory")].map((one) => {
   const own = one.getBoundingClientRect();
   const boxes = [];
-  for (let box = one.parentElement; box; box = box.parentElement) boxes.push(box);
+  for (let box = one.parentElement; box !== document.body; box = box.parentElement) boxes.push(box);
   const inside = (box) => {
     const room = box.getBoundingClientRect();
     return own.left >= room.left && own.right <= room.right + 1 && own.bottom <= room.bottom + 1;
   };
-  const cuts = boxes.filter((box) => getComputedStyle(box).overflowY !== "visible" && box.localName !== "html");
+  const cuts = boxes.filter((box) => getComputedStyle(box).overflowY !== "visible");
   return [own.width, cuts.every(inside)];
 });
 """
