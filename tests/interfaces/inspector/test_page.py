@@ -330,6 +330,42 @@ def test_every_view_fits_a_larger_window(browser: Browser, page: str, market: Pa
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_every_view_fits_a_narrow_window(browser: Browser, page: str, market: Path) -> None:
+    device = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+    try:
+        for view in (*VIEWS, f"memory/{_a_memory(market)}", f"agent/{AGENT}"):
+            browser.open(page, f"#/{view}?t=20")
+            browser.shows(f"main :is({VIEWS[view.partition('/')[0]]})")
+            assert browser.run("return innerWidth") == 400, view
+            assert browser.run("return document.documentElement.scrollWidth") == 400, view
+        browser.shows(".decision[data-agent=agent_01] [data-part=given] .memory")
+        rows = browser.run(_GIVEN_TO_READ)
+        assert rows
+        assert all(width > 250 and shown for width, shown in rows), rows
+        browser.press("?")
+        browser.shows("dialog", "Keys")
+        assert browser.run("return document.documentElement.scrollWidth") == 400
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+_GIVEN_TO_READ = """
+return [...document.querySelectorAll(".decision [data-part=given] .memory")].map((one) => {
+  const own = one.getBoundingClientRect();
+  const boxes = [];
+  for (let box = one.parentElement; box !== document.body; box = box.parentElement) boxes.push(box);
+  const inside = (box) => {
+    const room = box.getBoundingClientRect();
+    return own.left >= room.left && own.right <= room.right + 1 && own.bottom <= room.bottom + 1;
+  };
+  const cuts = boxes.filter((box) => getComputedStyle(box).overflowY !== "visible");
+  return [own.width, cuts.every(inside)];
+});
+"""
+"""The width of each memory that the agent was given, and whether no box hides a part of it."""
+
+
 def test_light_and_dark_and_keys_for_help(browser: Browser, page: str) -> None:
     browser.open(page)
     shown = {}

@@ -1,10 +1,11 @@
 // The frame of all views: names, tabs, search, the tick cursor, and what is wrong with a run.
-import { html, useEffect, useErrorBoundary, useReducer, useState } from "#vendor/htm-preact";
+import { html, useEffect, useErrorBoundary, useReducer, useRef, useState } from "#vendor/htm-preact";
 import { OF_AGENTS, current, go, link, useAddress } from "#address";
 import { site } from "#answers";
 import { Failed, isBoard, ofView } from "#bits";
 import { CursorBar } from "#cursor";
 import { leaveArms } from "#effects";
+import { Glossary } from "#glossary";
 import { KEYS, onKey } from "#keys";
 import { useOpened } from "#opened";
 import { readers } from "#provider";
@@ -47,7 +48,7 @@ export function App() {
       <span class="grow"></span>
       ${about.runs.length > 0 && html`<${SearchBox} />`}
       <${SchemeButton} />
-      <button class="quiet" title="keys (?)" aria-label="keys" onClick=${() => setHelp(true)}>?</button>
+      <button class="quiet" id="help" title="keys and words (?)" aria-label="keys and words" onClick=${() => setHelp(true)}>?</button>
     </header>
     ${run && html`<${CursorBar} />`}
     <${Remarks} />
@@ -148,9 +149,13 @@ function Remarks() {
 
 /** @param {{close: () => void}} props */
 function Help({ close }) {
-  return html`<div class="veil" onClick=${close}><dialog open class="help" aria-label="keys">
+  const dialog = useRef(/** @type {any} */ (null));
+  useEffect(() => dialog.current.focus(), []); // keys scroll what has the focus
+  return html`<div class="veil" onClick=${close}><dialog open class="help" aria-label="keys and words" tabindex="-1" ref=${dialog} onClick=${(/** @type {any} */ event) => event.stopPropagation()}>
+    <button class="quiet close" aria-label="close" title="close (Esc)" onClick=${close}>×</button>
     <h2>Keys</h2>
     <table>${KEYS.map(([keys, does]) => html`<tr><th>${keys}</th><td>${does}</td></tr>`)}</table>
     <p class="soft">The address of the page has view, agent and tick: a copy of it leads here again. TierMem ${site.about.version}</p>
+    <${Glossary} />
   </dialog></div>`;
 }

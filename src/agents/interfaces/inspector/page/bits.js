@@ -2,13 +2,14 @@
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from "#vendor/htm-preact";
 import { OF_AGENTS, current, link } from "#address";
 import { site } from "#answers";
+import { meaningOf } from "#glossary";
 import { Line } from "#text";
 
 /** @param {{name: string}} props */
-export const Tier = ({ name }) => html`<span class=${"tier " + name}>${name}</span>`;
+export const Tier = ({ name }) => html`<span class=${"tier " + name} title=${meaningOf(name)}>${name}</span>`;
 
 /** @param {{name: string}} props */
-export const Temperature = ({ name }) => html`<span class=${"temperature " + name}>${name}</span>`;
+export const Temperature = ({ name }) => html`<span class=${"temperature " + name} title=${meaningOf(name)}>${name}</span>`;
 
 /** @type {WeakMap<string[], Set<string>>} */
 const known = new WeakMap();

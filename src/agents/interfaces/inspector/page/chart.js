@@ -2,6 +2,7 @@
 import { html, useEffect } from "#vendor/htm-preact";
 import uPlot from "#vendor/uplot";
 import { useScheme, useSize } from "#bits";
+import { meaningOf } from "#glossary";
 import { colour } from "#palette";
 import { Name, Num, marked, plain } from "#text";
 import { span } from "#time";
@@ -92,7 +93,7 @@ export function Strip({ name, about, ticks, curves, tick, height = heightOf(), i
     return () => plot.destroy();
   }, [ticks, curves, width, scheme, full, hasTicks, first, last]);
   return html`<div class="strip" data-strip=${name}>
-    <div class="strip-label" title=${plain(about ?? name)}>
+    <div class="strip-label" title=${about ? plain(about) : (meaningOf(name) ?? plain(name))}>
       <span class="name">${marked(name)}</span>
       ${curves.map((curve) => html`<${Value} curve=${curve} ticks=${curve.ticks ?? ticks} tick=${tick} isNamed=${curves.length > 1} />`)}
     </div>

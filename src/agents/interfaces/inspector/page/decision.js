@@ -1,7 +1,8 @@
 // One decision of an agent: what it observed, asked, was given and did, and what came of it.
 import { html } from "#vendor/htm-preact";
 import { MemoryLink, Tier } from "#bits";
-import { Block, Line, Num, asText, marked, number } from "#text";
+import { Word } from "#glossary";
+import { Block, Line, Num, asText, number } from "#text";
 
 /** @typedef {import("./types").Decision} Decision */
 /** @typedef {import("./types").Given} Given */
@@ -14,10 +15,10 @@ const Texts = ({ texts }) => html`<ul class="texts">${texts.map((text) => html`<
 
 /** What the agent was given, in its order. @param {{rows: Given[], run?: number}} props */
 export function GivenTable({ rows, run }) {
-  return html`<table class="given"><thead><tr><th class="number">score</th><th class="number">+ boost</th><th>part</th><th>tier</th><th>memory</th></tr></thead>
+  return html`<table class="given"><thead><tr><th class="number"><${Word} text="score" /></th><th class="number"><${Word} text="+ boost" /></th><th><${Word} text="part" /></th><th><${Word} text="tier" /></th><th>memory</th></tr></thead>
     <tbody>${rows.map(
-      (row) => html`<tr data-id=${row.id}><td class="number"><${Num} of=${row.score} /></td><td class="number"><${Num} of=${row.boost} /></td>
-        <td>${marked(row.part ?? row.reason ?? "")}</td><td><${Tier} name=${row.tier} /></td>
+      (row) => html`<tr data-id=${row.id}><td class="number" data-label="score"><${Num} of=${row.score} /></td><td class="number" data-label="+ boost"><${Num} of=${row.boost} /></td>
+        <td><${Word} text=${row.part ?? row.reason ?? ""} /></td><td><${Tier} name=${row.tier} /></td>
         <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} />${row.part && row.reason && html`<small class="reason"><${Line} text=${row.reason} most=${300} /></small>`}</td></tr>`,
     )}</tbody></table>`;
 }
@@ -47,7 +48,7 @@ export function DecisionParts({ decision, run }) {
     ${query && query !== observed && html`<${Part} name="query" title="Query"><${Block} text=${query} /><//>`}
     ${given && (given.length > 0 || observed) && html`<${Part} name="given" title=${`Given (${given.length})`}>
       ${given.length > 0 ? html`<${GivenTable} rows=${given} run=${run} />` : html`<p class="soft">no memory</p>`}
-      ${left.length > 0 && html`<p class="soft">not given: ${left.map(([reason, count]) => `${number(count)} ${reason}`).join(", ")}</p>`}<//>`}
+      ${left.length > 0 && html`<p class="soft">not given: ${left.map(([reason, count], at) => html`${at > 0 && ", "}${number(count)} <${Word} text=${reason} />`)}</p>`}<//>`}
     ${asked?.length > 0 && html`<${Part} name="asked" title="Asked">${asked.map(
       (ask) => html`<div class="ask"><p><${Line} text=${ask.query} />${ask.cold ? html` <span class="soft">cold, too</span>` : ""}</p>
         ${ask.note && html`<p class="soft">${ask.note}</p>`}

@@ -15,7 +15,7 @@ export const KEYS = [
   ["/", "search"],
   ["b", "branch from here"],
   ["Tab Enter", "an agent of the population, and its threads; with Shift, the agent"],
-  ["?", "this list"],
+  ["?", "this list, and what the words mean"],
 ];
 
 /** @param {number} by */

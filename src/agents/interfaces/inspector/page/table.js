@@ -2,6 +2,7 @@
 import { html, useEffect, useReducer, useRef } from "#vendor/htm-preact";
 import { ask, keyOf } from "#answers";
 import { useSize, Failed } from "#bits";
+import { meaningOf } from "#glossary";
 
 /** @typedef {{name: string, title: string, class?: string, sort?: string, cell: (row: any) => any}} Column */
 
@@ -73,10 +74,10 @@ export function LongTable({ ask: name, params, columns, sort = "", onSort, onTot
 /** @param {{column: Column, sort: string, onSort?: (sort: string) => void}} props */
 function Head({ column, sort, onSort }) {
   const name = column.sort ?? "";
-  if (!onSort || !name) return html`<div role="columnheader" class=${"cell " + (column.class ?? "")}>${column.title}</div>`;
+  if (!onSort || !name) return html`<div role="columnheader" class=${"cell " + (column.class ?? "")} title=${meaningOf(column.title)}>${column.title}</div>`;
   const isUp = sort === name;
   const isDown = sort === "-" + name;
   return html`<div role="columnheader" class=${"cell " + (column.class ?? "")} aria-sort=${isUp ? "ascending" : isDown ? "descending" : "none"}>
-    <button class="sort" data-sort=${name} onClick=${() => onSort(isDown ? name : isUp ? "-" + name : name)}>
+    <button class="sort" data-sort=${name} title=${meaningOf(name)} onClick=${() => onSort(isDown ? name : isUp ? "-" + name : name)}>
       ${column.title}${isUp ? " ↑" : isDown ? " ↓" : ""}</button></div>`;
 }

@@ -4,8 +4,9 @@ import { filter, go, link } from "#address";
 import { site, useAnswer } from "#answers";
 import { MemoryLink, PageChoice, Panel, Temperature, Tier, isBoard, missing, shownName, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
+import { Word } from "#glossary";
 import { LongTable } from "#table";
-import { Block, Num, counted, marked, plain } from "#text";
+import { Block, Num, counted, plain } from "#text";
 
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
 const TEMPERATURES = ["hot", "warm", "cold"];
@@ -78,7 +79,7 @@ function Memories({ address, agent, index, tick }) {
     { name: "created", title: "born", class: "number c-tick", sort: "created", cell: (/** @type {any} */ row) => row.created },
     { name: "tier", title: "tier", class: "c-tier", sort: "tier", cell: (/** @type {any} */ row) => html`<${Tier} name=${row.tier} />` },
     { name: "temperature", title: "temp.", class: "c-temperature", sort: "temperature", cell: (/** @type {any} */ row) => html`<${Temperature} name=${row.temperature} />` },
-    { name: "uses", title: "uses", class: "number c-tick", sort: "uses", cell: (/** @type {any} */ row) => html`<${Num} of=${row.uses} />` },
+    { name: "uses", title: "uses", class: "number c-tick c-uses", sort: "uses", cell: (/** @type {any} */ row) => html`<${Num} of=${row.uses} />` },
     { name: "text", title: "memory", class: "c-text", sort: "text", cell: (/** @type {any} */ row) => html`<${MemoryLink} id=${row.id} text=${row.text} run=${index} />` },
   ];
   return html`<div class="memories">
@@ -123,11 +124,11 @@ function WhyNot({ address, agent, index, tick }) {
 
 /** @param {{rows: any[], index: number}} props */
 function Explained({ rows, index }) {
-  return html`<div class="scroll"><table class="given" id="explained"><thead><tr><th class="number">rank</th><th class="number">score</th><th class="number">+ boost</th>
-    <th class="number">= total</th><th>tier</th><th>memory, and why</th></tr></thead>
+  return html`<div class="scroll"><table class="given" id="explained"><thead><tr><th class="number"><${Word} text="rank" /></th><th class="number"><${Word} text="score" /></th><th class="number"><${Word} text="+ boost" /></th>
+    <th class="number"><${Word} text="= total" /></th><th><${Word} text="tier" /></th><th>memory, and why</th></tr></thead>
     <tbody>${rows.map(
-      (row) => html`<tr class=${row.rank ? "is-given" : "is-not"} data-id=${row.id}><td class="number">${row.rank || "–"}</td><td class="number"><${Num} of=${row.score} /></td>
-        <td class="number"><${Num} of=${row.boost} /></td><td class="number"><${Num} of=${row.total} /></td><td><${Tier} name=${row.tier} /></td>
-        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /><small class="reason">${marked(row.reason)}</small></td></tr>`,
+      (row) => html`<tr class=${row.rank ? "is-given" : "is-not"} data-id=${row.id}><td class="number" data-label="rank">${row.rank || "–"}</td><td class="number" data-label="score"><${Num} of=${row.score} /></td>
+        <td class="number" data-label="+ boost"><${Num} of=${row.boost} /></td><td class="number" data-label="= total"><${Num} of=${row.total} /></td><td><${Tier} name=${row.tier} /></td>
+        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /><small class="reason"><${Word} text=${row.reason} /></small></td></tr>`,
     )}</tbody></table></div>`;
 }

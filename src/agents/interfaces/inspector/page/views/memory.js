@@ -4,6 +4,7 @@ import { link } from "#address";
 import { useAnswer } from "#answers";
 import { AgentLink, Copy, Panel, Temperature, Tier, missing, useSize } from "#bits";
 import { shareOf } from "#cursor";
+import { Word, meaningOf } from "#glossary";
 import { Block, Line, Num, asText, counted, plain } from "#text";
 import { moveTo, span } from "#time";
 
@@ -36,7 +37,7 @@ function Whole({ life, index, tick }) {
       ${memory.tier && html`<span id="in-the-end"><span class="soft">in the end</span> <${Tier} name=${memory.tier} /> <${Temperature} name=${memory.temperature} /></span>`}
       <span class="id"><span class="soft">id</span> <code>${memory.id}</code> <${Copy} text=${memory.id} /></span>
     </p>
-    ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft"><${Line} text=${name.replaceAll("_", " ")} /></span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
+    ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument" data-fact=${name}><span class="soft"><${Word} text=${name.replaceAll("_", " ")} /></span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
     ${source && html`<p class="facts" id="source"><span><span class="soft">told by</span> <${AgentLink} name=${source.teller} tick=${source.tick} run=${index} /></span>
       <span><span class="soft">in tick</span> <${Num} of=${source.tick} /></span> <a class="memory" href=${link({ view: "memory", of: source.memory_id, run: index })}>the memory that was told</a>
       ${source.hands > 1 && html`<span><span class="soft">through</span> ${source.hands} <span class="soft">hands from</span> <${AgentLink} name=${source.origin_agent} run=${index} /></span>
@@ -52,6 +53,7 @@ function Whole({ life, index, tick }) {
         )}</ol>
       <//>
       <${Panel} title="Decisions that it took part in" note=${counted(decisions.length, "decision")}>
+        ${decisions.length > memory.uses && html`<p class="soft" id="no-uses">${counted(decisions.length, "decision")}, and ${counted(memory.uses, "use")}: ${meaningOf("uses")}.</p>`}
         ${decisions.length > 0 ? html`<${Decisions} decisions=${decisions} index=${index} tick=${tick} />` : html`<p class="soft" id="no-decisions">${life.no_decisions ? html`<${Line} text=${life.no_decisions} />` : "It was never given to an agent."}</p>`}
       <//>
     </div>`;
@@ -81,11 +83,11 @@ function By({ by, index, tick }) {
 
 /** @param {{decisions: Life["decisions"], index: number, tick: number}} props */
 function Decisions({ decisions, index, tick }) {
-  return html`<div class="scroll"><table class="given" id="decisions"><thead><tr><th>tick</th><th>agent</th><th>part</th><th class="number">score</th><th>did</th><th>what came of it</th></tr></thead>
+  return html`<div class="scroll"><table class="given" id="decisions"><thead><tr><th>tick</th><th>agent</th><th><${Word} text="part" /></th><th class="number"><${Word} text="score" /></th><th>did</th><th>what came of it</th></tr></thead>
     <tbody>${decisions.map(
-      (each) => html`<tr class=${each.tick === tick ? "now" : ""}><td><a href=${link({ view: "agent", of: each.agent, tick: each.tick, run: index })}>${each.tick}</a></td>
-        <td><${AgentLink} name=${each.agent} tick=${each.tick} run=${index} /></td><td>${each.part}</td><td class="number"><${Num} of=${each.score} /></td>
-        <td><${Line} text=${each.did.map((/** @type {any} */ act) => act.name ?? asText(act)).join(", ")} most=${80} /></td>
+      (each) => html`<tr class=${each.tick === tick ? "now" : ""}><td data-label="tick"><a href=${link({ view: "agent", of: each.agent, tick: each.tick, run: index })}>${each.tick}</a></td>
+        <td><${AgentLink} name=${each.agent} tick=${each.tick} run=${index} /></td><td><${Word} text=${each.part} /></td><td class="number" data-label="score"><${Num} of=${each.score} /></td>
+        <td data-label="did"><${Line} text=${each.did.map((/** @type {any} */ act) => act.name ?? asText(act)).join(", ")} most=${80} /></td>
         <td class="text"><${Line} text=${each.outcome.join(" · ")} most=${200} /></td></tr>`,
     )}</tbody></table></div>`;
 }

@@ -6,9 +6,10 @@ import { AgentLink, MemoryLink, PageChoice, Panel, missing } from "#bits";
 import { GUTTER, Strip } from "#chart";
 import { dragging, shareOf, tickAt } from "#cursor";
 import { EffectsNote } from "#effects";
+import { Word, meaningOf } from "#glossary";
 import { HeatMap } from "#heat";
 import { RUNS, RUNS_DARK, TEMPERATURES, TIERS, isDark } from "#palette";
-import { Line, Num, counted, marked, plain } from "#text";
+import { Line, Num, counted, plain } from "#text";
 import { moveTo } from "#time";
 
 const CURVES = 4; // metrics that are shown before one asks for all
@@ -67,7 +68,7 @@ function Heats({ address, run, index }) {
   if (!of) return null;
   const { data } = answer;
   return html`<section class="heats">
-    <div class="heats-head"><label>agents × ticks:
+    <div class="heats-head"><label title=${meaningOf(of)}>agents × ticks:
       <select id="heat-of" value=${of} onChange=${(/** @type {any} */ event) => filter({ heat: event.currentTarget.value })}>
         ${run.per_agent.map((/** @type {string} */ name) => html`<option value=${name}>${plain(name)}</option>`)}
       </select></label>
@@ -90,7 +91,7 @@ function InThisTick({ index, tick }) {
   return html`<${Panel} class="in-this-tick" id="in-this-tick" title=${`In tick ${data?.tick ?? tick}`}
     note=${data && counted(data.total ?? data.events.length, "event")}>
     ${data && html`<dl class="counts">${countsOf(data.counts).map(
-      ([name, value]) => html`<div data-count=${name}><dt>${marked(name.replaceAll("_", " "))}</dt><dd><${Num} of=${value} /></dd></div>`,
+      ([name, value]) => html`<div data-count=${name}><dt><${Word} text=${name.replaceAll("_", " ")} /></dt><dd><${Num} of=${value} /></dd></div>`,
     )}</dl>`}
     ${data
       ? html`<ol class="events">${data.events.map(

@@ -3,6 +3,7 @@ import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter } from "#address";
 import { site, useAnswer } from "#answers";
 import { AgentLink, MemoryLink, PageChoice, Panel, missing } from "#bits";
+import { Word, meaningOf } from "#glossary";
 import { Circle, Matrix } from "#graph";
 import { Line, Num, counted, number, plain } from "#text";
 import { moveTo } from "#time";
@@ -39,7 +40,7 @@ export function PopulationView({ address, index, tick }) {
       ${data.edges.length > 0 && html`<p class="soft">orange: in this tick. A click on an agent shows its threads, a double click opens it.</p>`}
       ${data.edges.length === 0 && html`<p class="soft">Nobody was told anything up to tick ${data.tick}: no memory has a source or a speaker.</p>`}
     <//>
-    <${Panel} class="beliefs" title="Beliefs that spread" note="how many hold each now; who had it first, and when">
+    <${Panel} class="beliefs" title=${html`<${Word} text="Beliefs that spread" title=${meaningOf("belief")} />`} note="how many hold each now; who had it first, and when">
       <${Beliefs} beliefs=${data.beliefs} agents=${data.total} belief=${belief} setBelief=${setBelief} />
     <//>
     <div class="column">
@@ -91,8 +92,8 @@ function Figures({ belief }) {
   return html`<p class="facts small figures"><span><b>${now}</b> <span class="soft">hold it,</span> <b>${holders}</b> <span class="soft">held it at some time</span></span>
     <span><span class="soft">half of them within</span> <${Num} of=${half} /> <span class="soft">ticks</span></span>
     ${belief.by === "source" && html`<span><span class="soft">told</span> <${Num} of=${tells} /> <span class="soft">times</span></span>
-      <span title="those who were told, for each one who could tell"><span class="soft">R</span> <${Num} of=${r} /></span>
-      <span><span class="soft">through up to</span> <${Num} of=${depth} /> <span class="soft">hands</span></span>`}
+      <span><span class="soft"><${Word} text="R" /></span> <${Num} of=${r} /></span>
+      <span><span class="soft">through up to</span> <${Num} of=${depth} /> <span class="soft"><${Word} text="hands" /></span></span>`}
     <button class="tick-link" onClick=${() => moveTo(tick)}>to its first tick</button></p>`;
 }
 

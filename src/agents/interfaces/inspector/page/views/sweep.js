@@ -92,7 +92,7 @@ function Runs({ point, metrics }) {
   return html`<h2>${Object.entries(point.values).map(([name, value]) => `${short(name)} = ${plain(asText(value))}`).join(", ")}</h2>
     <table class="given" id="runs"><thead><tr><th>run</th><th class="number">seed</th>${metrics.map((name) => html`<th class="number">${plain(name)}</th>`)}</tr></thead>
     <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => openRun(run.name)}>${run.name}</button>` : html`<span title=${run.has_run ? NO_SERVER : GONE}>${run.name}</span>`}</td>
-      <td class="number">${run.seed}</td>${metrics.map((name) => html`<td class="number"><${Num} of=${run.metrics[name]} /></td>`)}</tr>`)}</tbody></table>
+      <td class="number" data-label="seed">${run.seed}</td>${metrics.map((name) => html`<td class="number" data-label=${plain(name)}><${Num} of=${run.metrics[name]} /></td>`)}</tr>`)}</tbody></table>
     ${site.provider.embedded && point.runs.some((run) => run.has_run) && html`<p class="soft" id="no-server">${NO_SERVER}</p>`}
     ${point.runs.every((run) => !run.has_run) && html`<p class="soft">${GONE}</p>`}`;
 }
