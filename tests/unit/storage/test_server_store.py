@@ -237,8 +237,6 @@ def test_a_run_goes_on_while_its_server_is_away(tmp_path, store, server, sync: s
         server.stop()
         ticks += [record["state_hash"] for record in run.advance(7)]
         assert run.bank.status().store.behind
-        with pytest.raises(StoreError, match="could not be"):
-            run.close()
     with Run.open(tmp_path / "run") as run:
         assert run.bank.status().store.behind, "a run opens while its server is away"
         ticks += [record["state_hash"] for record in run.advance(8)]
