@@ -193,6 +193,9 @@ def left_behind(folder: Path, how: str) -> int:
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        # The system wakes what is stopped in a process group that loses its last tie to its
+        # session. The group of a new session never had such a tie.
+        start_new_session=True,
     )
     assert done.returncode == -signal.SIGKILL
     return int(done.stdout)

@@ -234,9 +234,7 @@ class StoreSync:
             now = time.monotonic()
             self._paused_until = now + _PAUSE * (now - begun)
             self.problem = error.why
-            logger.warning(
-                "the memories are kept, but mem0's store lacks some: %s%s", error, later
-            )
+            logger.warning("the memories are kept, but mem0's store lacks some: %s%s", error, later)
 
     def push(self, progress: Progress | None = None) -> int:
         """Write what the store lacks; the number of memories written, changed or deleted."""
