@@ -115,9 +115,9 @@ class MemoryBank(OneWriter):
 
         With ``sync=False``, or where ``storage.sync`` is manual, mem0's store is left as it is.
         The next opening brings it up to date, unless ``storage.sync`` is manual. A store that
-        does not answer, or has no room, is a warning in the log, and is brought up to date then
-        too. A store that is damaged, another bank's or wrongly configured is an error; the bank
-        is closed all the same, and nothing is lost.
+        does not answer, has no room or is on a server that is away is a warning in the log, and is
+        brought up to date then too. A store that is damaged or another bank's, or that lacks a
+        package, is an error; the bank is closed all the same, and nothing is lost.
         """
         with self.parts.turn:
             if not self.parts.is_open:
