@@ -49,6 +49,27 @@ def test_a_run_is_the_same_on_ray_and_goes_on_after_an_actor_was_lost(
     assert "RAY_AUTH_TOKEN" not in os.environ
 
 
+def test_a_run_goes_on_where_ray_starts_at_the_second_try(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    real, failed = ray.init, []
+
+    def init(**options: object) -> object:
+        if not failed:
+            failed.append(options)
+            raise Exception("The current node timed out during startup.")
+        return real(**options)
+
+    monkeypatch.setattr(ray, "init", init)
+    with Run.create(
+        tmp_path / "run", scenario(ticks=1), scenario=HERE, engine=Engine("ray", 1)
+    ) as run:
+        assert len(list(run.advance(1))) == 1
+    assert failed
+
+
 def raylet() -> int:
     """The process that starts Ray's workers on this machine; a child of this process."""
     listed = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(os.getpid())]

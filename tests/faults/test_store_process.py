@@ -1,5 +1,6 @@
 """The process that uses mem0's store is stopped, killed or left behind: the bank goes on."""
 
+import contextlib
 import logging
 import os
 import shutil
@@ -7,11 +8,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from agents import MemoryBank, StoreDamaged, StoreError
+from agents.storage.mem0.child_process import StoreChild, end_idle
 from banks import contents
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact
@@ -115,6 +119,56 @@ def test_a_store_that_failed_is_not_tried_again_with_each_commit(folder: Path) -
         assert_in_step(bank)
 
 
+@contextlib.contextmanager
+def slow_start(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[int]:
+    """Inside, the next process for a store does not start, for which it has so many seconds."""
+    end_idle()
+    child = StoreChild()
+    os.kill(child._process.pid, signal.SIGSTOP)
+    child.give_back()
+    with monkeypatch.context() as own:
+        own.setattr("agents.storage.mem0.store._START_SECONDS", seconds)
+        yield child._process.pid
+    end_idle()
+
+
+def test_a_bank_closes_with_a_warning_if_the_process_of_its_store_does_not_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with slow_start(monkeypatch, 1), opened(folder, store={"timeout": 0.5}) as bank:
+        bank.agent("alice").add("first")
+    assert "its process did not start within 1 seconds" in caplog.text
+    assert "set store.timeout above 1" in caplog.text
+    assert f"the next opening brings the store up to date, or tiermem sync {folder}" in caplog.text
+    with opened(folder, store={"timeout": 600}) as bank:
+        assert_in_step(bank)
+
+
+def test_a_process_that_does_not_start_is_no_damage_of_the_store(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(folder) as bank:
+        bank.agent("alice").add("first")
+    os.utime(folder / "chroma" / "chroma.sqlite3")  # so that opening tries the store
+    with (
+        slow_start(monkeypatch, 1),
+        opened(folder, store={"timeout": 0.5}) as bank,
+    ):
+        assert contents(bank) == ["first"]
+        assert "did not start" in problem(bank)
+
+
+def test_a_process_may_take_as_long_to_start_as_the_setting_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with slow_start(monkeypatch, 0.1) as pid, opened(folder, store={"timeout": 600}) as bank:
+        bank.agent("alice").add("first")
+        goes_on = Timer(1, os.kill, (pid, signal.SIGCONT))
+        goes_on.start()
+        assert bank.sync() == 1
+        goes_on.join()
+
+
 LEAVES = """
 import os, signal, sys
 from agents import MemoryBank
@@ -139,6 +193,9 @@ def left_behind(folder: Path, how: str) -> int:
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        # The system wakes what is stopped in a process group that loses its last tie to its
+        # session. The group of a new session never had such a tie.
+        start_new_session=True,
     )
     assert done.returncode == -signal.SIGKILL
     return int(done.stdout)

@@ -114,7 +114,10 @@ class MemoryBank(OneWriter):
         """Bring mem0's store up to date and close the bank. A second call does nothing.
 
         With ``sync=False``, or where ``storage.sync`` is manual, mem0's store is left as it is.
-        The next opening brings it up to date, unless ``storage.sync`` is manual.
+        The next opening brings it up to date, unless ``storage.sync`` is manual. A store that
+        does not answer, has no room or is on a server that is away is a warning in the log, and is
+        brought up to date then too. A store that is damaged or another bank's, or that lacks a
+        package, is an error; the bank is closed all the same, and nothing is lost.
         """
         with self.parts.turn:
             if not self.parts.is_open:
@@ -136,7 +139,7 @@ class MemoryBank(OneWriter):
                     and self.parts.folder is not None
                     and self.settings.storage.sync != "manual"
                 ):
-                    self.sync()
+                    self.parts.store.catch_up_at_last()
 
     def __enter__(self) -> Self:
         with self.parts.using():

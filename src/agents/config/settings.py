@@ -21,6 +21,7 @@ __all__ = [
     "Settings",
     "StoreSettings",
     "TemperatureSettings",
+    "is_left_out",
     "is_secret",
     "passwords_in",
     "thawed",
@@ -347,7 +348,9 @@ def thawed(value: Any, redact: bool = False) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Mapping):
-        kept = {key: child for key, child in value.items() if not (redact and _hides(key, child))}
+        kept = {
+            key: child for key, child in value.items() if not (redact and is_left_out(key, child))
+        }
         return {key: thawed(child, redact) for key, child in kept.items()}
     if isinstance(value, list | tuple):
         return [thawed(child, redact) for child in value]
@@ -365,7 +368,8 @@ def passwords_in(text: str) -> list[str]:
     return [*found, *[own for each in found if (own := unquote(each)) != each]]
 
 
-def _hides(name: str, value: object) -> bool:
+def is_left_out(name: str, value: object) -> bool:
+    """Whether no bank and no run keeps an option: it is named like a secret, or has a password."""
     return is_secret(name) or (isinstance(value, str) and bool(passwords_in(value)))
 
 

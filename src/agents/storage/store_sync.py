@@ -208,9 +208,23 @@ class StoreSync:
         with self._apart():
             self.push(progress)
 
+    def catch_up_at_last(self) -> None:
+        """Write what the store lacks before the bank is closed.
+
+        An error that the next opening may mend by itself is reported apart.
+        """
+        self.check_record()
+        sync = f"tiermem sync {quote(str(self._place()))}"
+        later = f"; the next opening brings the store up to date, or {sync}"
+        with self._apart(StoreDamaged, StoreMismatch, ConfigError, CommitFailed, later=later):
+            self.push()
+
     @contextmanager
-    def _apart(self, *raised: type[Exception]) -> Iterator[None]:
-        """Inside, an error of the store is logged and kept; only these errors are raised."""
+    def _apart(self, *raised: type[Exception], later: str = "") -> Iterator[None]:
+        """Inside, an error of the store is logged and kept; only these errors are raised.
+
+        ``later`` says in the log when the store is tried again.
+        """
         begun = time.monotonic()
         try:
             yield
@@ -220,7 +234,7 @@ class StoreSync:
             now = time.monotonic()
             self._paused_until = now + _PAUSE * (now - begun)
             self.problem = error.why
-            logger.warning("the memories are kept, but mem0's store lacks some: %s", error)
+            logger.warning("the memories are kept, but mem0's store lacks some: %s%s", error, later)
 
     def push(self, progress: Progress | None = None) -> int:
         """Write what the store lacks; the number of memories written, changed or deleted."""

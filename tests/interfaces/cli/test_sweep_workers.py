@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -130,6 +131,28 @@ def test_without_ray_a_sweep_says_what_to_install_and_makes_nothing(
     assert not Path("s").exists()
     refused = tiermem("sweep", file, "--out", "s", "--address", "auto")
     assert refused.is_one_error(2, "the engine local has no address", "--engine ray")
+
+
+def test_a_ray_that_does_not_start_is_tried_once_more_and_no_address_is_advised(
+    tiermem: Command, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = "RAY_gcs_server_port_wait_time_s"
+    tries: list[str | None] = []
+
+    def init(**options: object) -> None:
+        tries.append(os.environ.get(limit))
+        raise Exception("The current node timed out during startup.")
+
+    stand_in = SimpleNamespace(init=init, is_initialized=lambda: False)
+    monkeypatch.setattr(ray_carrier, "find_spec", lambda name: name)  # as if it were installed
+    monkeypatch.setattr(ray_carrier, "_ray", lambda: stand_in)
+    done = tiermem("run", scenario(ticks=3), "--out", "s", "--engine", "ray")
+    assert done.code == 1
+    assert "Ray does not start on this machine: The current node timed out" in done.err
+    assert "--engine local" in done.err
+    assert "--address" not in done.err
+    assert tries == [None, "120"]
+    assert limit not in os.environ
 
 
 def test_an_address_at_which_no_ray_answers_is_an_error_and_makes_nothing(

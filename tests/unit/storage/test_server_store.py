@@ -15,6 +15,7 @@ from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.simulation import Run
 from agents.storage.mem0.batches import batches_of
+from agents.storage.mem0.child_process import end_idle
 from plain_mem0 import assert_store_is_exact
 from server_stores import PASSWORD, ChromaServer, Postgres, running
 
@@ -152,7 +153,8 @@ def test_no_file_log_or_error_has_the_password(tmp_path, store, server, caplog) 
         bank = MemoryBank.open(tmp_path / f"{number}", store={**store, "config": config})
         bank.agent("alice").add("tea")
         with pytest.raises(StoreError) as refused:
-            bank.close()
+            bank.sync()
+        bank.close()
         said.append(str(refused.value))
     parts = [PASSWORD, quote(PASSWORD, safe=""), *PASSWORD.split("/")]
     for text in (*said, caplog.text):
@@ -170,7 +172,8 @@ def test_a_server_that_was_never_there_stops_no_bank(tmp_path) -> None:
     assert bank.agent("alice").search("tea")[0].memory.content == "tea"
     assert bank.status().store[:2] == ("chroma", 1)
     with pytest.raises(StoreError, match="could not be opened"):
-        bank.close()
+        bank.sync()
+    bank.close()
     with MemoryBank.open(tmp_path, store={"provider": "none", "config": {}}) as bank:
         assert bank.agent("alice").count() == 1
 
@@ -237,9 +240,8 @@ def test_a_run_goes_on_while_its_server_is_away(tmp_path, store, server, sync: s
         server.stop()
         ticks += [record["state_hash"] for record in run.advance(7)]
         assert run.bank.status().store.behind
-        with pytest.raises(StoreError, match="could not be"):
-            run.close()
-    with Run.open(tmp_path / "run") as run:
+    secrets = [f"store.config.password={PASSWORD}"] if "password" in store["config"] else []
+    with Run.open(tmp_path / "run", secrets) as run:
         assert run.bank.status().store.behind, "a run opens while its server is away"
         ticks += [record["state_hash"] for record in run.advance(8)]
         server.start()
@@ -247,3 +249,34 @@ def test_a_run_goes_on_while_its_server_is_away(tmp_path, store, server, sync: s
         run.sync()
         assert_in_step(run.bank)
     assert ticks == alone
+
+
+@pytest.mark.parametrize("given", ["address", "environment"])
+def test_a_run_that_goes_on_gets_its_password_again(
+    tmp_path, store, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    if "password" not in store["config"]:
+        pytest.skip("this server asks for no password")
+    own = dict(store["config"])
+    address = "postgresql://tester{}@/postgres?host=" + quote(own["host"], safe="")
+    secret = address.format(":" + quote(PASSWORD, safe=""))
+    kept = secret if given == "address" else address.format("")
+    config = {"connection_string": kept, "collection_name": own["collection_name"]}
+    if given == "environment":
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    end_idle()  # a process that waits has the environment of before
+    settings = load_settings(
+        overrides={
+            "simulation": {"world": "market", "agents": 6, "ticks": 2},
+            "store": {"provider": "pgvector", "config": config},
+        }
+    )
+    with Run.create(tmp_path / "run", settings) as run:
+        list(run.advance(1))
+    assert b"7f3a91" not in b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    secrets = [f"store.config.connection_string={secret}"] if given == "address" else []
+    with Run.open(tmp_path / "run", secrets) as run:
+        list(run.advance(2))
+        run.sync()
+        assert_in_step(run.bank)
+    end_idle()

@@ -25,7 +25,7 @@ from typing import Any, Self, final
 
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
-from ...config.settings import Settings, is_secret
+from ...config.settings import Settings, is_left_out
 from ...errors import (
     BankDamaged,
     BankNotFound,
@@ -163,16 +163,18 @@ class Run:
     ) -> Self:
         """The run in ``folder``, after its last whole tick; ``engine`` may be another than before.
 
-        ``assignments`` give the secrets that ``config.yaml`` leaves out. If the journal is lost or
+        ``assignments`` give what ``config.yaml`` leaves out: secrets, and addresses with a
+        password, as in ``store.config.password=…``. A password that the environment has for a
+        database's own library (``PGPASSWORD``) need not be given. If the journal is lost or
         damaged, the run tells the user and goes on from the newest whole checkpoint. With
         ``offline``, no language model is asked: a prompt without a recorded answer is an error.
         """
         settings, about = read_folder(folder)
         texts = tuple(assignments)
-        for text in texts:
-            if not is_secret(text.partition("=")[0]):
+        for name, _, value in (text.partition("=") for text in texts):
+            if not is_left_out(name, value):
                 raise ConfigError(
-                    f"--set {text.partition('=')[0]}: a run keeps its settings; only secrets, "
+                    f"--set {name}: a run keeps its settings; only secrets, "
                     "which it does not keep, are given again",
                     hint="to change others, branch it with: tiermem branch",
                 )

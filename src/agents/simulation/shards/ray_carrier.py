@@ -21,9 +21,17 @@ from .carriers import WorkerLost
 
 __all__ = ["Cluster", "RayLink", "check_ray"]
 
+logger = logging.getLogger(__name__)
+
 _Result = TypeVar("_Result")
 _HERE = "local"
 _NO_CLUSTER = "start a cluster with: ray start --head, or use --address local"
+_OTHER_CLUSTER = (
+    "all machines of the cluster need the same versions of Python, Ray and TierMem; or use "
+    "--address local"
+)
+_MORE_SECONDS = "120"
+"""How long Ray's server may take when it is started once more; Ray itself gives it 20 seconds."""
 _SECONDS = 10
 """How long a cluster may take to take a connection."""
 _TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
@@ -41,8 +49,8 @@ class Cluster:
         address = address or _HERE
         if address == _HERE and not any(name in os.environ for name in _TOKEN):
             own["RAY_AUTH_TOKEN"] = _own_token()
-        self._before = {name: os.environ.get(name) for name in own}
-        os.environ.update(own)
+        self._before: dict[str, str | None] = {}
+        self._set(**own)
         self._folder: TemporaryFolder | None = None
         try:
             self._ray = _ray()
@@ -66,12 +74,35 @@ class Cluster:
                 "_temp_dir": self._folder.name,
             }
         try:
-            self._ray.init(logging_level=logging.ERROR, **options)
-        except Exception as error:
+            self._init(options)
+        except Exception as error:  # Ray raises Exception itself
+            if address == _HERE:
+                raise RunError(
+                    f"Ray does not start on this machine: {error}",
+                    hint="it was tried twice; see that the machine has memory, processors and room "
+                    "on its disk to spare, or go without Ray: --engine local",
+                ) from error
+            is_there = address != "auto" or "RAY_ADDRESS" in os.environ  # it took a connection
             raise RunError(
                 f"Ray can't be reached at {address}: {error}",
-                hint=_NO_CLUSTER,
+                hint=_OTHER_CLUSTER if is_there else _NO_CLUSTER,
             ) from error
+
+    def _init(self, options: dict[str, Any]) -> None:
+        """Connect; a cluster of its own that does not start is tried once more, with more time."""
+        try:
+            self._ray.init(logging_level=logging.ERROR, **options)
+        except Exception as error:
+            if self._folder is None or self._ray.is_initialized():
+                raise
+            logger.warning("Ray did not start, and is tried once more: %s", error)
+            self._set(RAY_gcs_server_port_wait_time_s=_MORE_SECONDS)
+            self._ray.init(logging_level=logging.ERROR, **options)
+
+    def _set(self, **environment: str) -> None:
+        """Set variables of the environment until the cluster is closed."""
+        self._before |= {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)
 
     def start(self, module: str) -> "RayLink":
         """A new worker; ``module`` has ``make_worker``."""

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 _ASIDE = "set-aside"
 _BATCH = 2000
 _START_SECONDS = 120
+"""A process may take this long to start, even if a store has less time to answer."""
 _MEMORIES_A_SECOND = 1000
 """Each memory in a store lengthens the time that an answer may take."""
 _LOCAL_PROVIDERS = {"chroma", "qdrant", "faiss"}
@@ -291,7 +292,7 @@ class Mem0Store:
         data = None if vectors is None else np.ascontiguousarray(vectors, np.float32).tobytes()
         try:
             if self._child is None:
-                self._child = self._started()
+                self._child = self._started(max(seconds, _START_SECONDS))
             return self._child.ask(call, seconds, data, **arguments)
         except BaseException as error:
             self._child, self._is_open = None, False
@@ -299,24 +300,33 @@ class Mem0Store:
                 raise self._lost(error, is_probe=call == "probe") from error
             raise
 
-    def _started(self) -> StoreChild:
+    def _started(self, seconds: float) -> StoreChild:
         try:
             child = StoreChild.take()
+            child.ask(
+                "prepare",
+                seconds,
+                mem0=self._mem0,
+                place=self._place(),
+                folder=str(self._folder),
+                bank=self._bank_id,
+                dims=self._dims,
+                remote=self.path is None,
+            )
         except OSError as error:
             raise StoreError(
                 f"{self._place()} can't be used: no process could be started for it ({error})",
                 hint="the journal has every memory, and the next sync goes on",
             ) from error
-        child.ask(
-            "prepare",
-            _START_SECONDS,
-            mem0=self._mem0,
-            place=self._place(),
-            folder=str(self._folder),
-            bank=self._bank_id,
-            dims=self._dims,
-            remote=self.path is None,
-        )
+        except ChildLost as error:
+            if error.crashed:
+                raise
+            raise StoreError(
+                f"{self._place()} can't be used: its process did not start within {seconds:,.0f} "
+                "seconds",
+                hint="the journal has every memory, and the next sync tries again; if the machine "
+                f"stays as busy, set store.timeout above {seconds:,.0f}",
+            ) from error
         return child
 
     def _lost(self, error: ChildLost, *, is_probe: bool) -> StoreError:

@@ -117,7 +117,7 @@ def resume(
         Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A secret, such as an API key, which the run's folder does not keep.",
+            help="A secret, such as a key or a password, which the run's folder does not keep.",
         ),
     ] = None,
     engine: EngineName = None,
