@@ -218,6 +218,14 @@ def test_memories_are_shown_with_agent_tier_and_number(run_page: str) -> None:
     assert "carol paysbob · pinned · from tick 03" in text
 
 
+def test_reasons_of_refusals_and_missing_answers_stand_with_their_numbers() -> None:
+    why = {"refusals": {"fly was refused: no <wings>": 1200}, "no_answers": {"Timeout": 2}}
+    text = Page(render_run(run(summary={"world": "market", **why}))).text
+    told = text.index("What was refused, and why")
+    assert told < text.index("fly was refused: no <wings>") < text.index("1,200")
+    assert text.index("Why decisions had no answer") < text.index("Timeout")
+
+
 def test_settings_stand_as_in_a_file(run_page: str) -> None:
     assert "seed: 42\nmemory:\n  max_pinned: 5\n" in run_page
 

@@ -23,6 +23,10 @@ _TEMPERATURES = ("hot", "warm", "cold")
 _FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
+_WHY_NOT = {
+    "refusals": "What was refused, and why",
+    "no_answers": "Why decisions had no answer",
+}
 _MATTERED = (
     "A memory matters that agents were given often before they decided, or that stayed pinned, so "
     "that it was in front of its agent in each tick: neither says that it was right."
@@ -77,7 +81,7 @@ def render_run(results: RunResults) -> str:
     ]
     if records:
         body += [_metric_section(records), _tier_section(records), _temperature_section(records)]
-        body.append(_activity_section(records))
+        body += [_activity_section(records), _refused_section(results.summary)]
     body += [
         "<h2>Memories that mattered most</h2>",
         f'<p class="note">{_MATTERED}</p>',
@@ -210,6 +214,21 @@ def _activity_section(records: Sequence[Mapping[str, Any]]) -> str:
         caption = f"In all: {_sums(rare)}."
         figures.append(page.figure("Up to each tick", plots.curves(so_far, x), caption))
     return f"<h2>What happened to memories</h2>{page.charts(figures)}" if figures else ""
+
+
+def _refused_section(summary: Mapping[str, Any]) -> str:
+    """Why actions were refused and decisions had no answer, with numbers; or nothing."""
+    tables = [
+        f"<h2>{title}</h2>"
+        + page.table(
+            ["Reason", "Times"],
+            [[page.clipped(reason), number(count)] for reason, count in summary[name].items()],
+            numbers=1,
+        )
+        for name, title in _WHY_NOT.items()
+        if summary.get(name)
+    ]
+    return "".join(tables)
 
 
 def _happened(records: Sequence[Mapping[str, Any]], *names: str) -> dict[str, list[int]]:

@@ -3,7 +3,7 @@
 ===================  ===========================================================================
 metrics.parquet      the world's metrics, a row per tick
 ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
-decisions.parquet    per agent and tick: query, memories given with their scores, actions
+decisions.parquet    per agent and tick: query, memories given with their scores, actions, reasons
 summary.json         the state at the end
 report.html          all of this for people, in one file
 ===================  ===========================================================================
@@ -30,7 +30,7 @@ from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of, is_outside
-from .decision_table import decision_table
+from .decision_table import decision_table, why_not
 from .kept_effects import effects_section
 from .studying import study_run
 
@@ -62,7 +62,7 @@ INSPECTOR = "inspector.html"
 def summary_of(bank: MemoryBank, settings: Settings, world: World) -> dict[str, Any]:
     """What a run came to, in numbers."""
     records = [record for record, _ in bank.ticks.records()]
-    return _summary(bank, settings, records, len(agents_of(bank, settings)), by_agent_of(world))
+    return _summary(bank, settings, records, agents_of(bank, settings), by_agent_of(world))
 
 
 def write(
@@ -78,7 +78,7 @@ def write(
     kept = list(bank.ticks.records())
     records = [record for record, _ in kept]
     by_agent, agents = by_agent_of(world), agents_of(bank, settings)
-    summary = _summary(bank, settings, records, len(agents), by_agent)
+    summary = _summary(bank, settings, records, agents, by_agent)
     if branched:
         summary = {"branched_from": branched, **summary}
     try:
@@ -229,7 +229,7 @@ def _summary(
     bank: MemoryBank,
     settings: Settings,
     records: Sequence[Mapping[str, Any]],
-    agents: int,
+    agents: Sequence[str],
     by_agent: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Any]:
     simulation = settings.simulation
@@ -237,12 +237,13 @@ def _summary(
     return {
         "world": simulation.world,
         "policy": simulation.policy,
-        "agents": agents,
+        "agents": len(agents),
         "seed": settings.seed,
         "ticks": bank.tick,
         "finished": bank.tick >= simulation.ticks,
         "memories": sum(bank.ticks.tier_counts().values()),
         **{name: sum(record[name] for record in records) for name in _SUMMED},
+        **why_not(bank, agents, records),
         "state_hash": last["state_hash"],
         "journal_hash": bank.ticks.journal_hash(),
         "metrics": last["metrics"],
