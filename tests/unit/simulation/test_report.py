@@ -399,6 +399,18 @@ def test_the_places_of_a_chart_lie_side_by_side_over_its_axis() -> None:
 
 
 @pytest.mark.usefixtures("charts")
+@pytest.mark.usefixtures("charts")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", [2, 5, 9])
+def test_long_names_of_lines_leave_the_plot_its_room(count: int) -> None:
+    names = [f"{place}. There is a concert at the tavern on day {place}" for place in range(count)]
+    long = plots.curves({name: [0, 1, 2] for name in names}, [0, 1, 2])
+    short = plots.curves({"a": [0, 1, 2], "b": [0, 1, 2]}, [0, 1, 2])
+    assert sum(place.width for place in long.places) > 0.85
+    assert sum(place.width for place in short.places) > 0.85
+    assert long.height > 0.4
+
+
 def test_means_without_an_interval_can_be_drawn() -> None:
     unknown = Interval(1, 2.0, -math.inf, math.inf)
 
