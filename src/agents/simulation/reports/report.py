@@ -45,6 +45,10 @@ class RemarkableMemory(NamedTuple):
     state: str = ""
     """What has become of the memory, unless it is active: archived, deleted, expired or gone."""
     id: str = ""
+    alike: int = 0
+    """How many other memories with the same text are counted in ``number``."""
+    others: int = 0
+    """How many other agents have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +262,18 @@ def _memories(
             "" if memory.created_tick is None else f"from tick {number(memory.created_tick)}",
             page.escape(memory.state),
             _life(results, memory),
+            _alike(memory),
         ]
         about = f'<span class="about">{" · ".join(filter(None, parts))}</span>'
         rows.append([page.clipped(memory.content) + about, number(memory.number)])
     return f"<h3>{title}</h3>" + page.table(["Memory", unit.capitalize()], rows, numbers=1)
+
+
+def _alike(memory: RemarkableMemory) -> str:
+    if not memory.alike:
+        return ""
+    whose = f" of {page.count(memory.others, 'other agent')}" if memory.others else ""
+    return f"and {page.count(memory.alike, 'memory', 'memories')} with the same text{whose}"
 
 
 def _agent(results: RunResults, memory: RemarkableMemory) -> str:
