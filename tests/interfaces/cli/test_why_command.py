@@ -178,6 +178,34 @@ def test_the_table_has_a_row_for_each_agent_and_tick(tiermem: Command, whole: Pa
         assert row["results"] == ["done", "done"]
 
 
+def test_reasons_are_counted_in_the_last_lines_the_summary_and_the_table(
+    tiermem: Command, scenario: Write
+) -> None:
+    script = [
+        {"actions": [{"name": "fly"}, {"name": "step"}], "tick": 1},
+        {"actions": [{"name": "fly"}], "tick": 2, "agent": "bob"},
+        {"actions": [{"name": "pin_memory", "arguments": {"memory_id": "none"}}], "tick": 2},
+        {"actions": [{"name": "no_op", "arguments": {"reason": "Timeout"}}], "tick": 3},
+    ]
+    given = scenario(policy="scripted", policy_options={"script": script})
+    lines = tiermem("run", given, "--ticks", 4, "--out", "r").err.splitlines()
+    assert "  2 of 8 decisions had no answer: did nothing" in lines
+    assert "       2 × Timeout" in lines
+    assert "  5 actions were refused; agents were told why:" in lines
+    assert "       3 × fly was refused: there is no fly here" in lines
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["no_answers"] == {"Timeout": 2}
+    flying, pinning = summary["refusals"].items()
+    assert flying == ("fly was refused: there is no fly here", 3)
+    assert pinning[0].startswith("pin_memory was refused: AGENT has no memory 'none'")
+    assert pinning[1] == 2
+    rows = pq.read_table("r/decisions.parquet").to_pylist()
+    reasons = [row["reasons"] for row in rows if row["agent"] == "bob"]
+    fly, pin = reasons[1]
+    assert reasons == [[fly, ""], [fly, pin], ["Timeout"], []]
+    assert pin.startswith("pin_memory was refused: bob has no memory 'none'")
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_prompt_and_answer_of_a_model_are_told(tiermem: Command, scenario: Write) -> None:

@@ -1,5 +1,6 @@
 """The memory actions of an agent, and their refusals."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,10 +8,18 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import InvalidAction
-from agents.simulation.loop.actions import MEMORY_ACTIONS, as_action
+from agents.simulation.loop.actions import (
+    ASK_ACTIONS,
+    GROUP_ACTIONS,
+    MEMORY_ACTIONS,
+    OWN_ACTIONS,
+    TELL_ACTIONS,
+    arguments_of,
+    as_action,
+)
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
-from banks import contents
+from banks import ROOT, contents
 
 MakeBank = Callable[..., MemoryBank]
 
@@ -86,18 +95,24 @@ def test_store_memory_takes_a_tier(bank: MemoryBank, tier: object) -> None:
 def test_store_memory_takes_all_that_a_memory_has(bank: MemoryBank) -> None:
     action = store(
         "the well is dry", kind="decision", tags=["water"], ttl=9, temperature="hot",
-        session="spring", speaker="bob",
+        session="spring", speaker="bob", metadata={"depth": 9},
     )  # fmt: skip
     assert act(bank, action).told == []
     (memory,) = bank.agent("alice").all(temperature="hot")
     assert (memory.kind, memory.tags, memory.expires_tick) == ("decision", ("water",), 10)
-    assert dict(memory.metadata) == {"session": "spring", "speaker": "bob"}
+    assert dict(memory.metadata) == {"session": "spring", "speaker": "bob", "depth": 9}
+
+
+def test_store_memory_keeps_metadata_of_a_memory_that_supersedes_another(bank: MemoryBank) -> None:
+    first = bank.agent("alice").add("the well is full")
+    act(bank, store("the well is dry", supersedes=first.id, metadata={"depth": 9}))
+    assert bank.agent("alice").all()[-1].metadata["depth"] == 9
 
 
 @pytest.mark.parametrize(
     "wrong",
     [{"ttl": 0}, {"ttl": "3"}, {"kind": ""}, {"kind": 3}, {"tags": "water"}, {"temperature": "x"},
-     {"session": ["a"]}, {"colour": "red"}],
+     {"session": ["a"]}, {"colour": "red"}, {"metadata": "red"}, {"metadata": {"a": {}}}],
     ids=str,
 )  # fmt: skip
 def test_what_a_memory_can_not_have_is_told_and_not_stored(
@@ -319,6 +334,21 @@ def test_every_action_is_described() -> None:
         "store_memory", "set_memory_tier", "pin_memory", "unpin_memory", "promote_memory",
         "demote_memory", "forget_memory", "set_trust",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*OWN_ACTIONS, *TELL_ACTIONS, *GROUP_ACTIONS])
+def test_a_description_names_each_argument(name: str) -> None:
+    described = {**OWN_ACTIONS, **TELL_ACTIONS, **GROUP_ACTIONS}[name]
+    if name == "recall_memory":
+        described = ASK_ACTIONS["search_memory"]  # "the same"
+    for argument in arguments_of(name):
+        assert re.search(rf"\b{argument}\b", described), argument
+
+
+def test_the_document_has_the_arguments_that_store_memory_takes() -> None:
+    text = (ROOT / "docs/simulations.md").read_text("utf-8")
+    (row,) = re.findall(r"^\| `store_memory` \|(.*)\|$", text, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", row) == list(arguments_of("store_memory"))
 
 
 def test_as_action_takes_arguments_that_are_left_out() -> None:

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import pytest
 
 import charts_drawn
+from agents import MemoryBank
 from agents.simulation.reports import plots
 from agents.simulation.reports.report import (
     RemarkableMemory,
@@ -21,7 +23,7 @@ from agents.simulation.reports.report import (
     render_run,
 )
 from agents.simulation.reports.sweep_report import SweepResults, render_sweep
-from agents.simulation.runs.outputs import metric_rows
+from agents.simulation.runs.outputs import metric_rows, most_retrieved
 from agents.simulation.statistics import Interval, differences, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
@@ -218,6 +220,27 @@ def test_memories_are_shown_with_agent_tier_and_number(run_page: str) -> None:
     assert "carol paysbob · pinned · from tick 03" in text
 
 
+def test_reasons_of_refusals_and_missing_answers_stand_with_their_numbers() -> None:
+    why = {"refusals": {"fly was refused: no <wings>": 1200}, "no_answers": {"Timeout": 2}}
+    text = Page(render_run(run(summary={"world": "market", **why}))).text
+    told = text.index("What was refused, and why")
+    assert told < text.index("fly was refused: no <wings>") < text.index("1,200")
+    assert text.index("Why decisions had no answer") < text.index("Timeout")
+
+
+def test_a_text_that_many_agents_have_is_one_row(make_bank: Callable[..., MemoryBank]) -> None:
+    bank = make_bank()
+    for agent in ("alice", "bob", "carol"):
+        bank.agent(agent).add("the well is dry")
+    bank.agent("bob").add("the mill turns")
+    given = np.array([1, 2, 1, 1, 1, 2, 1], "<u4").tobytes()  # three numbers, then the memories
+    dry, mill = most_retrieved(bank, ["alice", "bob", "carol"], [({}, given), ({}, given)])
+    assert (dry.content, dry.number, dry.alike, dry.others) == ("the well is dry", 6, 2, 2)
+    assert (mill.content, mill.number, mill.alike, mill.others) == ("the mill turns", 2, 0, 0)
+    text = Page(render_run(run(most_retrieved=[dry, mill]))).text
+    assert "and 2 memories with the same text of 2 other agents" in text
+
+
 def test_settings_stand_as_in_a_file(run_page: str) -> None:
     assert "seed: 42\nmemory:\n  max_pinned: 5\n" in run_page
 
@@ -388,6 +411,18 @@ def test_the_places_of_a_chart_lie_side_by_side_over_its_axis() -> None:
     assert [end for _, end in ends[:-1]] == [start for start, _ in ends[1:]]
     assert 0 < ends[0][0] < ends[-1][1] < 1
     assert 0 <= chart.top < chart.top + chart.height < 1
+
+
+@pytest.mark.usefixtures("charts")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", [2, 5, 9])
+def test_long_names_of_lines_leave_the_plot_its_room(count: int) -> None:
+    names = [f"{place}. There is a concert at the tavern on day {place}" for place in range(count)]
+    long = plots.curves({name: [0, 1, 2] for name in names}, [0, 1, 2])
+    short = plots.curves({"a": [0, 1, 2], "b": [0, 1, 2]}, [0, 1, 2])
+    assert sum(place.width for place in long.places) > 0.85
+    assert sum(place.width for place in short.places) > 0.85
+    assert long.height > 0.4
 
 
 @pytest.mark.usefixtures("charts")

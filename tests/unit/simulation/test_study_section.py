@@ -45,6 +45,21 @@ def told(tmp_path: Path) -> Study:
     return analysis.study(tmp_path / "bank")
 
 
+def test_chains_with_the_same_text_are_one_row_of_what_spread_most(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", SETTINGS) as bank:
+        for teller, listeners in {"alice": ["bob", "dora"], "carol": ["erin"]}.items():
+            one = bank.agent(teller).add("the mill burns")
+            for listener in listeners:
+                bank.agent(teller).tell(listener, one.id)
+    found = analysis.study(tmp_path / "bank")
+    assert found.spreads().num_rows == 2
+    page = section(found)
+    spread = page[page.index("What spread most") : page.index("</table>")]
+    alike = 'the mill burns<span class="about">and 1 chain with the same text</span>'
+    assert f'{alike}</td><td class="number">3</td>' in spread
+    assert spread.count("the mill burns") == 1
+
+
 def test_it_has_who_is_central_and_which_beliefs_are_common(told: Study) -> None:
     page = section(told)
     rows = told.centrality().to_pylist()

@@ -38,7 +38,7 @@ _NEEDED = {
 def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
     """By name, each plot that there is something to draw for: title, chart, caption."""
     found = {}
-    top = study.spreads().slice(0, _MOST_CURVES).to_pylist()
+    top = _texts(study)[:_MOST_CURVES]
     if top:
         curves = {
             f"{at}. {_short(row['text'])}": _holders(study, row) for at, row in enumerate(top, 1)
@@ -101,17 +101,35 @@ def _overtaking(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _spreads(study: "Study") -> str:
-    rows = study.spreads().slice(0, _MOST_ROWS).to_pylist()
+    rows = _texts(study)[:_MOST_ROWS]
     if not rows:
         return ""
     cells = [
-        [page.clipped(row["text"] or "(forgotten)")]
+        [page.clipped(row["text"] or "(forgotten)") + _begun_again(row["alike"])]
         + [number(row[name]) for name in ("holders", "tells", "r", "depth", "half_life")]
         for row in rows
     ]
     heads = ["Memory", "Agents", "Tells", "R", "Hands", "Half-life"]
     tree = page.details("The tree of the first one", _tree(study, rows[0]["origin"]))
     return "<h3>What spread most</h3>" + page.table(heads, cells, numbers=5) + tree
+
+
+def _texts(study: "Study") -> list[dict[str, Any]]:
+    """What spread most: of each text the chain that most agents had, and how many more there are.
+
+    Chains whose text was forgotten are each their own.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for row in study.spreads().to_pylist():
+        first = found.setdefault(row["text"] or row["origin"], {**row, "alike": -1})
+        first["alike"] += 1
+    return list(found.values())
+
+
+def _begun_again(times: int) -> str:
+    if not times:
+        return ""
+    return f'<span class="about">and {page.count(times, "chain")} with the same text</span>'
 
 
 def _tree(study: "Study", origin: str) -> str:

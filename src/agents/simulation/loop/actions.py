@@ -37,6 +37,7 @@ __all__ = [
     "REFUSED",
     "TELL_ACTIONS",
     "add_to_note",
+    "arguments_of",
     "as_action",
     "change_memory",
     "change_note",
@@ -51,9 +52,10 @@ __all__ = [
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
     "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
-    "temperature (hot, warm or cold), session, speaker, key (the text replaces the one that you "
-    "stored under this key before), value (JSON to keep beside the text), supersedes or "
-    "contradicts (the memory_id of one that it replaces or contradicts)",
+    "temperature (hot, warm or cold), session, speaker, metadata (texts, numbers or "
+    "truth values by name), key (the text replaces the one that you "
+    "stored under this key before), value (JSON to keep beside the text), importance (1 to 10), "
+    "supersedes or contradicts (the memory_id of one that it replaces or contradicts)",
     "set_memory_tier": "move a memory to a tier: memory_id, tier",
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
@@ -140,8 +142,8 @@ _REQUIRED = {
 }
 LINKS = ("supersedes", "contradicts")
 _OF_A_MEMORY = (
-    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance",
-    *LINKS,
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "metadata", "key", "value",
+    "importance", *LINKS,
 )  # fmt: skip
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
@@ -291,13 +293,17 @@ def note_of(tick: int) -> str:
     return f"memory/tick-{tick:06}.md"
 
 
+def arguments_of(name: str) -> tuple[str, ...]:
+    """The arguments that an own action takes."""
+    return (*_REQUIRED[name], *_OPTIONAL.get(name, ()))
+
+
 def checked(action: Action) -> Mapping[str, Any]:
     """The arguments of an own action, or :class:`InvalidAction`; their values are unchecked."""
     name, arguments = action
-    required = _REQUIRED[name]
-    allowed = (*required, *_OPTIONAL.get(name, ()))
+    allowed = arguments_of(name)
     wants = f"{name} takes {' and '.join(allowed)}"
-    for argument in required:
+    for argument in _REQUIRED[name]:
         if argument not in arguments:
             raise InvalidAction(f"{argument} is missing", hint=wants)
     for argument in arguments:

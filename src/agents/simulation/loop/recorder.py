@@ -104,7 +104,9 @@ class Recorder:
             stored = self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
             self.repeats.stored([stored])
             return True
-        new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
+        new: Item = (agent, content, tier)
+        if options is not None:
+            new = (*new, options.pop("metadata", None), options)
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()

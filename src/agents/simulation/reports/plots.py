@@ -41,6 +41,8 @@ _GROUP_COLOURS = {
     "cold": "#8fc5e8",
 }
 _WIDTH, _HEIGHT = 4.8, 2.7
+_LEGEND, _HANDLE, _ROW = 60, 5, 0.17
+"""The width of a legend and of the line beside a name, in characters; a row's height, in inches."""
 _STEPS = [1, 2, 2.5, 5, 10]
 _MOST_BARS = 20
 _MOST_POINTS = 1_000
@@ -340,9 +342,19 @@ def _fit(axes: "Axes", *series: Values) -> None:
 
 
 def _legend(axes: "Axes", entries: int) -> None:
-    if entries > 1:
-        columns = 3 if entries <= 6 else 4
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.03), ncols=min(entries, columns))
+    """The names of the lines above the plot, in as many columns as its width has room for.
+
+    A legend that is wider than the figure would squeeze the plot. Names that need more than two
+    rows make the figure higher.
+    """
+    if entries < 2:
+        return
+    longest = max(len(str(label)) for label in axes.get_legend_handles_labels()[1])
+    columns = min(entries, 3 if entries <= 6 else 4, max(1, _LEGEND // (longest + _HANDLE)))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.03), ncols=columns)
+    more = math.ceil(entries / columns) - 2
+    if more > 0 and (figure := axes.get_figure(root=True)) is not None:
+        figure.set_figheight(figure.get_figheight() + _ROW * more)
 
 
 def _floats(values: Values) -> list[float]:

@@ -23,6 +23,10 @@ _TEMPERATURES = ("hot", "warm", "cold")
 _FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
+_WHY_NOT = {
+    "refusals": "What was refused, and why",
+    "no_answers": "Why decisions had no answer",
+}
 _MATTERED = (
     "A memory matters that agents were given often before they decided, or that stayed pinned, so "
     "that it was in front of its agent in each tick: neither says that it was right."
@@ -41,6 +45,10 @@ class RemarkableMemory(NamedTuple):
     state: str = ""
     """What has become of the memory, unless it is active: archived, deleted, expired or gone."""
     id: str = ""
+    alike: int = 0
+    """How many other memories with the same text are counted in ``number``."""
+    others: int = 0
+    """How many other agents have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ def render_run(results: RunResults) -> str:
     ]
     if records:
         body += [_metric_section(records), _tier_section(records), _temperature_section(records)]
-        body.append(_activity_section(records))
+        body += [_activity_section(records), _refused_section(results.summary)]
     body += [
         "<h2>Memories that mattered most</h2>",
         f'<p class="note">{_MATTERED}</p>',
@@ -212,6 +220,21 @@ def _activity_section(records: Sequence[Mapping[str, Any]]) -> str:
     return f"<h2>What happened to memories</h2>{page.charts(figures)}" if figures else ""
 
 
+def _refused_section(summary: Mapping[str, Any]) -> str:
+    """Why actions were refused and decisions had no answer, with numbers; or nothing."""
+    tables = [
+        f"<h2>{title}</h2>"
+        + page.table(
+            ["Reason", "Times"],
+            [[page.clipped(reason), number(count)] for reason, count in summary[name].items()],
+            numbers=1,
+        )
+        for name, title in _WHY_NOT.items()
+        if summary.get(name)
+    ]
+    return "".join(tables)
+
+
 def _happened(records: Sequence[Mapping[str, Any]], *names: str) -> dict[str, list[int]]:
     series = {name: [record.get(name, 0) for record in records] for name in names}
     return {name: values for name, values in series.items() if any(values)}
@@ -239,10 +262,18 @@ def _memories(
             "" if memory.created_tick is None else f"from tick {number(memory.created_tick)}",
             page.escape(memory.state),
             _life(results, memory),
+            _alike(memory),
         ]
         about = f'<span class="about">{" · ".join(filter(None, parts))}</span>'
         rows.append([page.clipped(memory.content) + about, number(memory.number)])
     return f"<h3>{title}</h3>" + page.table(["Memory", unit.capitalize()], rows, numbers=1)
+
+
+def _alike(memory: RemarkableMemory) -> str:
+    if not memory.alike:
+        return ""
+    whose = f" of {page.count(memory.others, 'other agent')}" if memory.others else ""
+    return f"and {page.count(memory.alike, 'memory', 'memories')} with the same text{whose}"
 
 
 def _agent(results: RunResults, memory: RemarkableMemory) -> str:

@@ -34,6 +34,7 @@ __all__ = [
     "Question",
     "as_json",
     "decision",
+    "errors_in",
     "part_of",
     "reasons",
     "retold",
@@ -130,7 +131,8 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         kept = _kept(folder, bank, tick, agents_of(bank, settings), agent)
         _, events = next(bank.ticks.events(tick - 1), (tick, []))  # the tick's own commit
         new = new_memories(events).get(agent, {})
-        told = _errors(bank, tick - 1, agent), _errors(bank, tick, agent)
+        before, after = errors_in(bank, tick - 1), errors_in(bank, tick)
+        told = tuple(before.get(agent, ())), tuple(after.get(agent, ()))
     exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
     with past_bank(folder, tick - 1) as bank:
         bank.advance(tick)
@@ -256,12 +258,16 @@ def _kept(folder: Path, bank: MemoryBank, tick: int, agents: list[str], agent: s
     return kept[agents.index(agent)]
 
 
-def _errors(bank: MemoryBank, tick: int, agent: str) -> tuple[str, ...]:
-    """What the agent was told of its actions in a tick."""
+def errors_in(bank: MemoryBank, tick: int) -> dict[str, list[str]]:
+    """By agent, what was wrong with its actions in a tick.
+
+    A run that was restored from a checkpoint has nothing of the ticks before.
+    """
     row = bank.ticks.row(tick)
     if row is None or row.packed_state is None:
-        return ()
-    return tuple(row.state()["errors"].get(agent, ()))
+        return {}
+    errors: dict[str, list[str]] = row.state()["errors"]
+    return errors
 
 
 def _seen_before(

@@ -3,14 +3,14 @@
 ===================  ===========================================================================
 metrics.parquet      the world's metrics, a row per tick
 ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
-decisions.parquet    per agent and tick: query, memories given with their scores, actions
+decisions.parquet    per agent and tick: query, memories given with their scores, actions, reasons
 summary.json         the state at the end
 report.html          all of this for people, in one file
 ===================  ===========================================================================
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from shlex import quote
@@ -30,7 +30,7 @@ from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of, is_outside
-from .decision_table import decision_table
+from .decision_table import decision_table, why_not
 from .kept_effects import effects_section
 from .studying import study_run
 
@@ -51,6 +51,8 @@ __all__ = [
 ]
 
 _MOST_SHOWN = 15
+_MOST_READ = 20_000
+"""The memories whose texts are read for what was retrieved most: those that were most often."""
 _SUMMED = ("added", "demoted", "errors", "no_ops")
 
 TICK = "tick"
@@ -62,7 +64,7 @@ INSPECTOR = "inspector.html"
 def summary_of(bank: MemoryBank, settings: Settings, world: World) -> dict[str, Any]:
     """What a run came to, in numbers."""
     records = [record for record, _ in bank.ticks.records()]
-    return _summary(bank, settings, records, len(agents_of(bank, settings)), by_agent_of(world))
+    return _summary(bank, settings, records, agents_of(bank, settings), by_agent_of(world))
 
 
 def write(
@@ -78,7 +80,7 @@ def write(
     kept = list(bank.ticks.records())
     records = [record for record, _ in kept]
     by_agent, agents = by_agent_of(world), agents_of(bank, settings)
-    summary = _summary(bank, settings, records, len(agents), by_agent)
+    summary = _summary(bank, settings, records, agents, by_agent)
     if branched:
         summary = {"branched_from": branched, **summary}
     try:
@@ -176,20 +178,21 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
 def most_retrieved(
     bank: MemoryBank, agents: Sequence[str], kept: Iterable[tuple[Mapping[str, Any], bytes]]
 ) -> list[RemarkableMemory]:
-    """The memories that searches returned most often, also pinned ones and those that are gone.
+    """What searches returned most often, text by text, also if it is pinned or gone.
 
-    ``kept`` has the record of each tick, and what was retrieved in it.
+    A text stands for its memory that was returned most often. ``kept`` has the record of each tick,
+    and what was retrieved in it.
     """
     keys = [_keys(data, record.get("agents", len(agents))) for record, data in kept]
     if not keys:
         return []
     found, counts = np.unique(np.concatenate(keys), return_counts=True)
     order = np.lexsort((found, -counts))
-    result: list[RemarkableMemory] = []
-    for place in order[:_MOST_SHOWN].tolist():
+    single: list[RemarkableMemory] = []
+    for place in order[:_MOST_READ].tolist():
         agent, sequence = divmod(int(found[place]), 1 << 32)
-        result.append(_found(bank, agents[agent], sequence, int(counts[place])))
-    return result
+        single.append(_found(bank, agents[agent], sequence, int(counts[place])))
+    return _by_text(single, sum)
 
 
 def _found(bank: MemoryBank, agent: str, sequence: int, number: int) -> RemarkableMemory:
@@ -215,7 +218,26 @@ def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
     agents = map(bank.agent, bank.agents())
     pinned = [memory for agent in agents for memory in agent.get_pinned_memories()]
     pinned.sort(key=lambda memory: (memory.tier_tick, memory.agent_id, memory.sequence))
-    return [_remarkable(memory, bank.tick - memory.tier_tick) for memory in pinned[:_MOST_SHOWN]]
+    return _by_text([_remarkable(each, bank.tick - each.tier_tick) for each in pinned], max)
+
+
+def _by_text(
+    memories: Iterable[RemarkableMemory], number: Callable[[Iterable[int]], int]
+) -> list[RemarkableMemory]:
+    """The first memory of each text, with a number of all that have the text; largest first."""
+    texts: dict[tuple[str, str], list[RemarkableMemory]] = {}
+    for memory in memories:
+        whose = "" if memory.id else memory.agent_id  # nobody knows the text of what was purged
+        texts.setdefault((whose, memory.content), []).append(memory)
+    rows = [
+        own[0]._replace(
+            number=number(each.number for each in own),
+            alike=len(own) - 1,
+            others=len({each.agent_id for each in own}) - 1,
+        )
+        for own in texts.values()
+    ]
+    return sorted(rows, key=lambda row: -row.number)[:_MOST_SHOWN]
 
 
 def _remarkable(memory: Memory, number: int) -> RemarkableMemory:
@@ -229,7 +251,7 @@ def _summary(
     bank: MemoryBank,
     settings: Settings,
     records: Sequence[Mapping[str, Any]],
-    agents: int,
+    agents: Sequence[str],
     by_agent: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Any]:
     simulation = settings.simulation
@@ -237,12 +259,13 @@ def _summary(
     return {
         "world": simulation.world,
         "policy": simulation.policy,
-        "agents": agents,
+        "agents": len(agents),
         "seed": settings.seed,
         "ticks": bank.tick,
         "finished": bank.tick >= simulation.ticks,
         "memories": sum(bank.ticks.tier_counts().values()),
         **{name: sum(record[name] for record in records) for name in _SUMMED},
+        **why_not(bank, agents, records),
         "state_hash": last["state_hash"],
         "journal_hash": bank.ticks.journal_hash(),
         "metrics": last["metrics"],

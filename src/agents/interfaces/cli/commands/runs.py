@@ -25,6 +25,9 @@ __all__ = ["branch", "merge", "replay", "resume", "run"]
 _LARGEST_SEED = 2**63 - 1
 _MOST_TICKS = 1_000_000_000
 """A larger number is a typing error."""
+_MOST_REASONS = 5
+_LONGEST = 120
+"""Characters of a reason that a line shows."""
 
 Ticks = Annotated[
     int | None,
@@ -305,6 +308,14 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
         raise Exit(INTERRUPTED)
 
 
+def _tell_reasons(counts: dict[str, int], screen: Screen) -> None:
+    for reason, count in list(counts.items())[:_MOST_REASONS]:
+        short = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
+        screen.say(f"  {count:>6,} × {short}")
+    if len(counts) > _MOST_REASONS:
+        screen.say("         … and other reasons: see summary.json and decisions.parquet")
+
+
 def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
     screen.say(
         f"{run.folder}: {summary['world']}, {summary['agents']} agents, {summary['ticks']} ticks, "
@@ -315,6 +326,8 @@ def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
     if summary["no_ops"]:
         decisions = summary["ticks"] * summary["agents"]
         screen.say(f"  {summary['no_ops']:,} of {decisions:,} decisions had no answer: did nothing")
+        _tell_reasons(summary["no_answers"], screen)
     if summary["errors"]:
-        screen.say(f"  {summary['errors']:,} actions were refused; agents were told why")
+        screen.say(f"  {summary['errors']:,} actions were refused; agents were told why:")
+        _tell_reasons(summary["refusals"], screen)
     screen.say(f"  state {summary['state_hash'][:16]}, report in {run.folder / 'report.html'}")
