@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from time import thread_time
@@ -18,11 +19,22 @@ from .agent_view import agent_at, has_many, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
-__all__ = ["Parting", "beside", "branch_name", "branched", "compare", "planned"]
+__all__ = [
+    "Parting",
+    "beside",
+    "branch_name",
+    "branched",
+    "compare",
+    "neighbour",
+    "neighbours",
+    "planned",
+]
 
 _MOST_EDITS = 1000
 _MOST_ONLY = 100
 """Memories that only one run has, and that are listed."""
+_MOST_NEIGHBOURS = 200
+_MOST_FOLDERS = 2_000
 _PATIENCE = 0.04
 """Processor time that a request may take to find the agent who differs."""
 
@@ -156,6 +168,42 @@ def _memories(run: Inspected, given: Parameters) -> list[Memory]:
     agent = run.agent(given)
     with run.past.after(agent, run.tick(given)) as bank:
         return bank.agent(agent).all()
+
+
+# The runs around a run
+
+
+def neighbours(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """The other runs in the folder in which a run lies, and the command that compares with each."""
+    names = _runs_beside(run) if run.is_run else []
+    here = quote(str(run.folder))
+    return {
+        "total": len(names),
+        "runs": [
+            {"name": name, "command": f"tiermem inspect {here} {quote(str(beside(run) / name))}"}
+            for name in names[:_MOST_NEIGHBOURS]
+        ],
+    }
+
+
+def neighbour(run: Inspected, name: str) -> Path:
+    """The folder of another run that lies beside a run."""
+    if not run.is_run or name not in _runs_beside(run):
+        raise NotThere(f"there is no run {name!r:.80} beside {run.name}", hint="see api/beside")
+    return beside(run) / name
+
+
+def _runs_beside(run: Inspected) -> list[str]:
+    own = run.folder.resolve()
+    try:
+        found = [
+            each.name
+            for each in islice(own.parent.iterdir(), _MOST_FOLDERS)
+            if each != own and (each / "run.json").is_file() and (each / "bank").is_dir()
+        ]
+    except OSError:  # a folder that may not be listed
+        return []
+    return sorted(name for name in found if not name.startswith("."))
 
 
 # Branches

@@ -57,6 +57,7 @@ export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
   left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[]; only_left_total: number; only_right_total: number;
 };
+export type Beside = { total: number; runs: { name: string; command: string }[] };
 export type Effect = {
   name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;
   statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null }[];
