@@ -63,6 +63,7 @@ export type Effect = {
   statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null }[];
 };
 export type Edit = { agent: string; do: string; memory?: string; content?: string; tier?: string };
+export type Option = { name: string; value: string };
 export type Branch = { command: string; edits_file: string; edits_name: string; out: string };
 export type Found = { what: string; agent: string; tick: number; memory_id: string | null; text: string };
 export type Point = {
