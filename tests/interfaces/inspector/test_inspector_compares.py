@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from browsers import Browser, served
+from commands import Command
 from inspected_sites import ask, looked_at, make_run, opened
 
 from agents.config.load import load_settings
@@ -196,6 +197,81 @@ def test_a_branch_is_given_as_a_command_and_a_file(market: Path, tmp_path: Path)
         for out in ("../up", "/abs", ".hidden", "a/b", "a\nb"):
             with pytest.raises(WrongParameter):
                 ask(site, "branch", tick=30, out=out)
+
+
+def test_the_command_of_a_branch_has_the_options_that_were_chosen(market: Path) -> None:
+    options = [
+        ["set", "memory.max_pinned=3"],
+        ["never-heard", "agent_01:offers cloth"],
+        ["block", "agent_00→agent_01"],
+        ["ticks", "50"],
+        ["make-only", ""],
+    ]
+    with looked_at(market) as site:
+        found = ask(site, "branch", tick=30, out="mine", options=json.dumps(options))
+    assert found["command"] == (
+        f"tiermem branch {market} --at 30 --out {market.with_name('mine')} "
+        "--set memory.max_pinned=3 --never-heard 'agent_01:offers cloth' "
+        "--block 'agent_00→agent_01' --ticks 50 --make-only"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("{}", "options is a list of pairs"),
+        ("nonsense", "options is no JSON"),
+        ('[["force", ""]]', "there is no option --force"),
+        ('[["set"]]', "options is a list of pairs"),
+        ('[["set", 3]]', "options is a list of pairs"),
+        ('[["pin", " "]]', "--pin has no value"),
+        ('[["pin", "a\\nb"]]', "--pin has no value"),
+        ('[["set", "memory.max_pins=3"]]', "max_pins"),
+        ('[["ticks", "many"]]', "ticks"),
+        ('[["ticks", "7"]]', "can't be 7 ticks long"),
+        ('[["block", "agent_00 agent_01"]]', "says not who is kept from whom"),
+        ('[["make-only", "yes"]]', "--make-only has no value"),
+    ],
+)
+def test_an_option_that_the_command_would_refuse_is_refused(
+    site: Site, options: str, words: str
+) -> None:
+    with pytest.raises(WrongParameter, match=words):
+        ask(site, "branch", tick=30, options=options)
+
+
+def test_a_branch_of_the_page_is_that_of_the_command(tmp_path: Path, command: Command) -> None:
+    run = make_run(tmp_path / "run", "market", 6)
+    with looked_at(run) as site:
+        memory = ask(site, "memories", agent="agent_01", tick=4)["rows"][0]["id"]
+    options = [
+        ["forget", f"agent_01:{memory}"],
+        ["block", "agent_00->agent_01"],
+        ["set", "memory.max_pinned=2"],
+        ["ticks", "8"],
+    ]
+    body = {"tick": 4, "options": options, "out": "page"}
+    with opened(run, allow_branch=True) as door:
+        assert door.post("api/branch", json=body).status_code == 200
+    given = [part for name, value in options for part in (f"--{name}", value)]
+    done = command("branch", run, "--at", 4, "--out", tmp_path / "typed", *given)
+    assert done.code == 0, done
+    found = [compare_runs(tmp_path / "page", tmp_path / "typed")]
+    assert found == [compare_runs(tmp_path / "typed", tmp_path / "typed")]
+    for name in ("page", "typed"):
+        settings = load_settings(tmp_path / name / "config.yaml")
+        assert (settings.simulation.ticks, settings.memory.max_pinned) == (8, 2)
+        rules = json.loads((tmp_path / name / "run.json").read_text())["rules"]
+        assert [rule["do"] for rule in rules] == ["block"]
+
+
+def test_a_branch_that_is_only_made_is_not_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", "market", 6)
+    body = {"tick": 4, "options": [["make-only", ""]], "out": "made"}
+    with opened(run, allow_branch=True) as door:
+        assert door.post("api/branch", json=body).status_code == 200
+    with looked_at(tmp_path / "made") as site:
+        assert ask(site, "about")["runs"][0]["last_tick"] == 4
 
 
 def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import pytest
 from browsers import Browser, served
 from inspected_sites import ask, looked_at, make_run
 
+from agents.errors import RunError
 from agents.interfaces.inspector.export import write_export
+from agents.interfaces.inspector.parameters import NotThere
 from waiting import until
 
 AGENT = "agent_01"
@@ -44,6 +46,47 @@ def test_all_metrics_of_two_runs_are_shown_on_demand(
         until("all are shown", lambda: set(browser.run(strips)) == names)
         browser.click("main .more-curves")
         until("three are shown", lambda: len(browser.run(strips)) == 3)
+
+
+def test_one_run_lists_the_runs_beside_it_and_opens_them(
+    browser: Browser, runs: tuple[Path, Path], rumor: Path
+) -> None:
+    one, other = runs
+    (one.parent / "notes").mkdir(exist_ok=True)
+    with looked_at(one) as site:
+        found = ask(site, "beside")
+        assert found == {
+            "total": 1,
+            "runs": [{"name": other.name, "command": f"tiermem inspect {one} {other}"}],
+        }
+        for name in ("notes", "", "..", one.name, "nothing"):
+            with pytest.raises(NotThere, match="there is no run"):
+                ask(site, "with", name=name)
+    with served(one) as address:
+        browser.open(address, f"#/compare/{AGENT}?t=8")
+        browser.shows("#beside", other.name)
+        browser.click(f"#beside [data-run='{other.name}']")
+        browser.shows("#parted")
+        browser.shows("[data-side='1'] h2", other.name)
+        browser.shows("#other option", other.name)
+        assert browser.hash.startswith(f"#/compare/{AGENT}")
+    with served(rumor) as address:
+        browser.open(address, "#/compare?t=8")
+        browser.shows(".hint")
+        assert browser.all("#beside") == []
+        assert browser.complaints() == []
+
+
+def test_a_run_that_can_not_be_opened_leaves_the_comparison_as_it_was(tmp_path: Path) -> None:
+    one, other = (make_run(tmp_path / name, "market", 3) for name in ("one", "other"))
+    (tmp_path / "broken" / "bank").mkdir(parents=True)
+    (tmp_path / "broken" / "run.json").write_text("{}")
+    with looked_at(one, other) as site:
+        assert [each["name"] for each in ask(site, "beside")["runs"]] == ["broken", "other"]
+        before = ask(site, "compare", agent=AGENT, tick=3)
+        with pytest.raises(RunError):
+            ask(site, "with", name="broken")
+        assert ask(site, "compare", agent=AGENT, tick=3) == before
 
 
 def test_names_that_begin_alike_are_cut_in_the_middle(

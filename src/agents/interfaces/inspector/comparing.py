@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from time import thread_time
@@ -10,7 +11,8 @@ from typing import Any
 from ...config.yaml_writer import to_yaml
 from ...errors import RunError, TierMemError
 from ...memory.records import Memory
-from ...simulation.runs.branch import branch, read_edits
+from ...simulation.effects.interventions import branch_with, read_intervention
+from ...simulation.runs.branch import changed_settings, read_edits
 from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
 from ...storage.leftovers import TemporaryFolder
@@ -18,11 +20,23 @@ from .agent_view import agent_at, has_many, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
-__all__ = ["Parting", "beside", "branch_name", "branched", "compare", "planned"]
+__all__ = [
+    "Parting",
+    "beside",
+    "branch_name",
+    "branched",
+    "compare",
+    "neighbour",
+    "neighbours",
+    "planned",
+]
 
 _MOST_EDITS = 1000
+_MOST_OPTIONS = 100
 _MOST_ONLY = 100
 """Memories that only one run has, and that are listed."""
+_MOST_NEIGHBOURS = 200
+_MOST_FOLDERS = 2_000
 _PATIENCE = 0.04
 """Processor time that a request may take to find the agent who differs."""
 
@@ -158,6 +172,42 @@ def _memories(run: Inspected, given: Parameters) -> list[Memory]:
         return bank.agent(agent).all()
 
 
+# The runs around a run
+
+
+def neighbours(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """The other runs in the folder in which a run lies, and the command that compares with each."""
+    names = _runs_beside(run) if run.is_run else []
+    here = quote(str(run.folder))
+    return {
+        "total": len(names),
+        "runs": [
+            {"name": name, "command": f"tiermem inspect {here} {quote(str(beside(run) / name))}"}
+            for name in names[:_MOST_NEIGHBOURS]
+        ],
+    }
+
+
+def neighbour(run: Inspected, name: str) -> Path:
+    """The folder of another run that lies beside a run."""
+    if not run.is_run or name not in _runs_beside(run):
+        raise NotThere(f"there is no run {name!r:.80} beside {run.name}", hint="see api/beside")
+    return beside(run) / name
+
+
+def _runs_beside(run: Inspected) -> list[str]:
+    own = run.folder.resolve()
+    try:
+        found = [
+            each.name
+            for each in islice(own.parent.iterdir(), _MOST_FOLDERS)
+            if each != own and (each / "run.json").is_file() and (each / "bank").is_dir()
+        ]
+    except OSError:  # a folder that may not be listed
+        return []
+    return sorted(name for name in found if not name.startswith("."))
+
+
 # Branches
 
 
@@ -171,9 +221,13 @@ def planned(run: Inspected, given: Parameters) -> dict[str, Any]:
     text = to_yaml(edits)
     name = f"{out.name}-edits.yaml"
     _checked(text)
+    options = _options(given.text("options", "[]"))
+    _check_options(run, tick, options)
     command = f"tiermem branch {quote(str(run.folder))} --at {tick} --out {quote(str(out))}"
     if edits:
         command += f" --edit {quote(name)}"
+    for option, value in options:
+        command += f" --{option} {quote(value)}" if value else f" --{option}"
     return {
         "command": command,
         "edits_file": text if edits else "",
@@ -194,13 +248,26 @@ def branch_name(run: Inspected, tick: int | str) -> str:
 
 
 def branched(run: Inspected, given: Parameters, is_stopped: Callable[[], bool]) -> Path:
-    """Make the branch, run it to its end, and give its folder.
+    """Make the branch, run it to its end unless it is only made, and give its folder.
 
     :class:`RunError` says that it was stopped, and how it goes on.
     """
     plan = planned(run, given)
     out, edits = Path(plan["out"]), _edits(given.text("edits", "[]"))
-    branch(run.folder, run.tick(given), out, edits=edits)
+    options = _options(given.text("options", "[]"))
+    branch_with(
+        run.folder,
+        run.tick(given),
+        out,
+        assignments=_changes(options),
+        edits=edits,
+        forget=_values(options, "forget"),
+        never_heard=_values(options, "never-heard"),
+        block=_values(options, "block"),
+        pin=_values(options, "pin"),
+    )
+    if _MAKE_ONLY in options:
+        return out
     with Run.open(out) as opened:
         last = opened.settings.simulation.ticks
         for record in opened.advance(last):
@@ -221,6 +288,61 @@ def _edits(text: str) -> list[Mapping[str, Any]]:
     if not isinstance(found, list) or len(found) > _MOST_EDITS:
         raise WrongParameter(f"edits is a list of up to {_MOST_EDITS} edits")
     return found
+
+
+_Options = Sequence[tuple[str, str]]
+"""Names of options of ``tiermem branch``, and their values."""
+_OPTIONS = ("set", "forget", "never-heard", "block", "pin", "ticks")
+_MAKE_ONLY = ("make-only", "")
+
+
+def _options(text: str) -> _Options:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongParameter(f"options is no JSON: {error}", hint=_PAIRS) from None
+    if not isinstance(found, list) or len(found) > _MOST_OPTIONS:
+        raise WrongParameter(f"options is a list of pairs, up to {_MOST_OPTIONS}", hint=_PAIRS)
+    for pair in found:
+        if not isinstance(pair, list) or [type(each) for each in pair] != [str, str]:
+            raise WrongParameter("options is a list of pairs of texts", hint=_PAIRS)
+        name, value = pair
+        if name == _MAKE_ONLY[0] and value:
+            raise WrongParameter(f"--{name} has no value, and got {value!r:.40}", hint=_PAIRS)
+        if name not in (*_OPTIONS, _MAKE_ONLY[0]):
+            known = ", ".join(f"--{each}" for each in (*_OPTIONS, _MAKE_ONLY[0]))
+            raise WrongParameter(f"there is no option --{name:.40}", hint=f"use one of {known}")
+        if name in _OPTIONS and (not value.strip() or not value.isprintable()):
+            raise WrongParameter(f"--{name} has no value that can be typed", hint=_PAIRS)
+    return [(name, value) for name, value in found]
+
+
+_PAIRS = 'give pairs such as ["set", "memory.max_pinned=3"]'
+
+
+def _values(options: _Options, name: str) -> list[str]:
+    return [value for option, value in options if option == name]
+
+
+def _changes(options: _Options) -> list[str]:
+    """The settings that are changed, as texts."""
+    ticks = [f"simulation.ticks={value}" for value in _values(options, "ticks")]
+    return [*_values(options, "set"), *ticks]
+
+
+def _check_options(run: Inspected, tick: int, options: _Options) -> None:
+    """Refuse settings and pairs of agents that the command refuses.
+
+    Memories are looked up when the branch is made: in a large run that takes minutes.
+    """
+    settings, block = run.settings, _values(options, "block")
+    try:
+        if settings is not None:
+            changed_settings(settings, tick, _changes(options))
+        if block:
+            read_intervention(run.folder, tick, block=block)
+    except TierMemError as error:
+        raise WrongParameter(error.why, hint=error.hint) from None
 
 
 def _checked(text: str) -> Sequence[Mapping[str, Any]]:

@@ -57,6 +57,18 @@ class _Look:
             self.parting = comparing.Parting(*self.runs[:2])
         return run
 
+    def replace_other(self, folder: Path) -> None:
+        """Open a second run in the place of the one that is there, which stays if that fails."""
+        others = self.runs[1:]
+        del self.runs[1:]
+        try:
+            self.add(folder).start()
+        except BaseException:
+            self.runs += others
+            raise
+        for each in others:
+            each.close()
+
     def start(self) -> None:
         """Begin to read.
 
@@ -214,11 +226,14 @@ class Site:
 
     def add_branch(self, out: str, given: Parameters) -> dict[str, Any]:
         """A branch becomes the second run of the comparison."""
-        look = self._look(self._place(given))
-        while len(look.runs) > 1:
-            look.runs.pop().close()
-        look.add(Path(out)).start()
+        self._look(self._place(given)).replace_other(Path(out))
         return {"out": out, "run": 1}
+
+    def compare_with(self, given: Parameters) -> dict[str, Any]:
+        """A run beside the first one becomes the second run of the comparison."""
+        look = self._look(self._place(given))
+        look.replace_other(comparing.neighbour(_numbered(look.runs, 0), given.text("name")))
+        return {"run": 1}
 
     def answer(self, name: str, given: Mapping[str, str]) -> dict[str, Any]:
         """The answer to a question of the page."""
@@ -251,6 +266,8 @@ ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
     "memory": _of_run(life_view.memory),
     "population": _of_run(population.population),
     "compare": Site.compare,
+    "beside": _of_run(comparing.neighbours),
+    "with": Site.compare_with,
     "branch": _of_run(comparing.planned),
     "search": _of_run(search_view.search),
     "effects": _of_run(effects.effects),

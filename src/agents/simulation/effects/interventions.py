@@ -1,6 +1,6 @@
 """What an experiment changes, and where the same thing is in a run of another seed."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -13,10 +13,11 @@ from ...memory.context import one_line
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id, sequence_of, short_id, whole_id
 from ...memory.tiers import Tier
+from ..runs.branch import branch
 from ..runs.compare import last_tick, past_bank
 from ..runs.folder import as_run_error, read_folder
 
-__all__ = ["Change", "Intervention", "Target", "later_births", "read_intervention"]
+__all__ = ["Change", "Intervention", "Target", "branch_with", "later_births", "read_intervention"]
 
 ANYBODY = "*"
 _ARROWS = ("→", "->")
@@ -167,6 +168,29 @@ def read_intervention(
             hint=f"give --at a tick from 0 to {last - 1}" if last else "let it run first",
         )
     return made
+
+
+def branch_with(
+    folder: Path,
+    at: int,
+    out: Path,
+    *,
+    assignments: Iterable[str] = (),
+    edits: Sequence[Mapping[str, Any]] = (),
+    forget: Sequence[str] = (),
+    never_heard: Sequence[str] = (),
+    block: Sequence[str] = (),
+    pin: Sequence[str] = (),
+    force: bool = False,
+) -> None:
+    """Make a branch of a run with settings, edits, and what :func:`read_intervention` reads."""
+    rules: Sequence[Mapping[str, Any]] = ()
+    if forget or never_heard or block or pin:
+        asked = read_intervention(
+            folder, at, forget=forget, never_heard=never_heard, block=block, pin=pin
+        ).in_run(folder)
+        edits, rules = [*edits, *asked.edits], asked.rules
+    branch(folder, at, out, assignments=assignments, edits=edits, rules=rules, force=force)
 
 
 class _Birth(NamedTuple):

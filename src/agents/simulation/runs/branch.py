@@ -22,7 +22,7 @@ from .scenario import check_scenario
 from .sharded import reading
 from .trusting import check_run, is_trusted_run, seal_run
 
-__all__ = ["apply_edits", "branch", "read_edits"]
+__all__ = ["apply_edits", "branch", "changed_settings", "read_edits"]
 
 _FORM = (
     "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
@@ -64,13 +64,7 @@ def branch(
             f"{parent} has ticks 0 to {last}; it can't be branched at {tick}",
             hint=f"give --at a tick from 0 to {last}",
         )
-    changed = load_settings(settings, assignments=assignments)
-    _refuse_what_is_fixed(settings, changed)
-    if changed.simulation.ticks < tick:
-        raise RunError(
-            f"a branch at tick {tick} can't be {changed.simulation.ticks} ticks long",
-            hint=f"give --ticks from {tick} on, or leave it out",
-        )
+    changed = changed_settings(settings, tick, assignments)
     if folder.resolve() == parent.resolve():
         raise RunError(
             f"{folder} is the run itself", hint="a branch needs a folder of its own: name another"
@@ -104,6 +98,18 @@ def branch(
     if standing := [*about.get("rules", ()), *rules]:
         made["rules"] = standing
     make_folder(folder, changed, made, code, force=force, fill=fill)
+
+
+def changed_settings(settings: Settings, tick: int, assignments: Iterable[str]) -> Settings:
+    """The settings of a branch after ``tick``; an error says which of them can't be changed."""
+    changed = load_settings(settings, assignments=assignments)
+    _refuse_what_is_fixed(settings, changed)
+    if changed.simulation.ticks < tick:
+        raise RunError(
+            f"a branch at tick {tick} can't be {changed.simulation.ticks} ticks long",
+            hint=f"give --ticks from {tick} on, or leave it out",
+        )
+    return changed
 
 
 def read_edits(path: Path) -> list[Mapping[str, Any]]:

@@ -209,26 +209,22 @@ def branch(
     it is.
     """
     from ....config.load import load_settings
-    from ....simulation.effects.interventions import read_intervention
-    from ....simulation.runs import branch as branching
+    from ....simulation.effects.interventions import branch_with
+    from ....simulation.runs.branch import read_edits
     from ....simulation.runs.folder import read_folder
     from ....simulation.runs.run import Run
 
-    edits = branching.read_edits(edit) if edit else []
+    edits = read_edits(edit) if edit else []
     changes = list(assignments or ())
     if ticks is not None:
         changes.append(f"simulation.ticks={ticks}")
-    rules: list[Any] = []
-    if forget or never_heard or block or pin:
-        asked = read_intervention(
-            folder, at, forget=forget or (), never_heard=never_heard or (), block=block or (),
-            pin=pin or (),
-        ).in_run(folder)  # fmt: skip
-        edits, rules = [*edits, *asked.edits], list(asked.rules)
     if not quiet:
         kept, _ = read_folder(folder)
         tell_idle(None, assignments, lambda texts: load_settings(kept, assignments=texts))
-    branching.branch(folder, at, out, assignments=changes, edits=edits, rules=rules, force=force)
+    branch_with(
+        folder, at, out, assignments=changes, edits=edits, forget=forget or (),
+        never_heard=never_heard or (), block=block or (), pin=pin or (), force=force,
+    )  # fmt: skip
     if make_only:
         if as_json:
             echo_json({"run": str(out), "branch_of": str(folder), "at": at})

@@ -141,13 +141,14 @@ function search(answers, value, { run, q, of }) {
 }
 
 /** The command, with the path that was given to tiermem inspect. @param {import("./types").RunAbout} run @param {Record<string, any>} params */
-function branch({ path, branches }, { tick, edits }) {
+function branch({ path, branches = "" }, { tick, edits, options, out: named }) {
   const list = JSON.parse(edits);
-  const out = `${branches}${tick}`;
+  const out = named ? `${branches.slice(0, branches.lastIndexOf("/") + 1)}${named}` : `${branches}${tick}`;
+  const chosen = JSON.parse(options).map((/** @type {string[]} */ [option, value]) => (value ? ` --${option} ${quoted(value)}` : ` --${option}`));
   const name = `${out.slice(out.lastIndexOf("/") + 1)}-edits.yaml`;
   const edited = list.length ? ` --edit ${quoted(name)}` : "";
   return {
-    command: `tiermem branch ${quoted(path ?? "")} --at ${tick} --out ${quoted(out)}${edited}`,
+    command: `tiermem branch ${quoted(path ?? "")} --at ${tick} --out ${quoted(out)}${edited}${chosen.join("")}`,
     edits_file: list.map((/** @type {any} */ edit) => `- ${JSON.stringify(edit)}\n`).join(""),
     edits_name: name,
     out,

@@ -57,11 +57,13 @@ export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
   left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[]; only_left_total: number; only_right_total: number;
 };
+export type Beside = { total: number; runs: { name: string; command: string }[] };
 export type Effect = {
   name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;
   statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null }[];
 };
 export type Edit = { agent: string; do: string; memory?: string; content?: string; tier?: string };
+export type Option = { name: string; value: string };
 export type Branch = { command: string; edits_file: string; edits_name: string; out: string };
 export type Found = { what: string; agent: string; tick: number; memory_id: string | null; text: string };
 export type Point = {

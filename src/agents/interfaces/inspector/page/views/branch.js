@@ -8,14 +8,30 @@ import { moveTo } from "#time";
 import { AgentChoice } from "#views/agent";
 
 /** @typedef {import("../types").Edit} Edit */
+/** @typedef {import("../types").Option} Option */
 
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
+
+/** The options of `tiermem branch` that are not chosen elsewhere in this view: what each needs, and what it does.
+ * @type {Record<string, [string, string]>} */
+const OPTIONS = {
+  set: ["KEY=VALUE", "a setting from this tick on, such as memory.max_pinned=3"],
+  forget: ["AGENT:ID", "a memory that is forgotten, pinned or not: AGENT:ID, or AGENT:part of its text"],
+  "never-heard": ["AGENT:ID", "a memory of a later tick that never comes into being: AGENT:ID, or AGENT:part of its text"],
+  block: ["FROM→TO", "what FROM says no longer reaches TO"],
+  pin: ["AGENT:ID", "a memory that is pinned: AGENT:ID, or AGENT:part of its text"],
+  ticks: ["TICKS", "the length of the run, from its start"],
+  out: ["FOLDER", "the name of the new run's folder, which lies beside this run"],
+  "make-only": ["", "the new run is made, and not run: tiermem resume runs it later"],
+};
+const ONCE = ["ticks", "out", "make-only"]; // a second one takes the place of the first
 
 /** @param {{address: any, run: any, index: number, tick: number}} props */
 export function BranchView({ address, run, index, tick }) {
   const agent = address.of || run.agents[0];
   const [all, setAll] = useState(/** @type {Record<string, Edit[]>} */ ({})); // by run and tick
   const [texts, setTexts] = useState(/** @type {Record<string, string>} */ ({}));
+  const [options, setOptions] = useState(/** @type {Option[]} */ ([]));
   const here = `${index} ${tick}`;
   const edits = all[here] ?? [];
   const setEdits = (/** @type {(last: Edit[]) => Edit[]} */ change) => setAll((last) => ({ ...last, [here]: change(last[here] ?? []) }));
@@ -32,7 +48,8 @@ export function BranchView({ address, run, index, tick }) {
       <${Choose} agent=${agent} index=${index} tick=${tick} add=${add} edits=${edits} />
       <div class="column">
         <${Edits} edits=${edits} texts=${texts} remove=${(/** @type {number} */ at) => setEdits((last) => withoutEdit(last, at))} elsewhere=${elsewhere(all, index, tick)} />
-        <${Command} index=${index} agent=${agent} tick=${tick} edits=${edits} />
+        <${Options} options=${options} set=${setOptions} />
+        <${Command} index=${index} agent=${agent} tick=${tick} edits=${edits} options=${options} />
       </div>
     </div>
   </div>`;
@@ -106,9 +123,37 @@ function Edits({ edits, texts, remove, elsewhere }) {
   <//>`;
 }
 
-/** @param {{index: number, agent: string, tick: number, edits: Edit[]}} props */
-function Command({ index, agent, tick, edits }) {
-  const params = { run: index, agent, tick, edits: JSON.stringify(edits) };
+/** @param {{options: Option[], set: (change: (last: Option[]) => Option[]) => void}} props */
+function Options({ options, set }) {
+  const [name, setName] = useState("set");
+  const [value, setValue] = useState("");
+  const [needs, does] = OPTIONS[name];
+  const add = (/** @type {any} */ event) => {
+    event.preventDefault();
+    if (needs && !value.trim()) return;
+    set((last) => [...last.filter((each) => each.name !== name || !ONCE.includes(name)), { name, value: needs && value.trim() }]);
+    setValue("");
+  };
+  return html`<${Panel} title="Options">
+    <form class="filters" onSubmit=${add}>
+      <select id="option" aria-label="option" aria-describedby="option-does" value=${name} onChange=${(/** @type {any} */ event) => setName(event.currentTarget.value)}>
+        ${Object.keys(OPTIONS).map((each) => html`<option value=${each} selected=${each === name}>--${each}</option>`)}</select>
+      ${needs && html`<input id="option-value" class="wide" placeholder=${needs} aria-label=${needs} value=${value} onInput=${(/** @type {any} */ event) => setValue(event.currentTarget.value)} />`}
+      <button id="add-option">Add</button>
+    </form>
+    <p class="soft" id="option-does">${does}</p>
+    ${options.length > 0 && html`<ol class="edits" id="options">${options.map(
+      (each, at) => html`<li><b>--${each.name}</b> <${Line} text=${each.value} />
+        <button class="quiet" aria-label="take back" title="take back" onClick=${() => set((last) => last.filter((_, place) => place !== at))}>×</button></li>`,
+    )}</ol>`}
+  <//>`;
+}
+
+/** @param {{index: number, agent: string, tick: number, edits: Edit[], options: Option[]}} props */
+function Command({ index, agent, tick, edits, options }) {
+  const out = options.find((each) => each.name === "out")?.value ?? "";
+  const pairs = options.filter((each) => each.name !== "out").map((each) => [each.name, each.value]);
+  const params = { run: index, agent, tick, edits: JSON.stringify(edits), options: JSON.stringify(pairs), out };
   const answer = useAnswer("branch", params);
   const { data } = answer;
   return html`<${Panel} title="The command">
@@ -116,7 +161,7 @@ function Command({ index, agent, tick, edits }) {
       ? html`<pre id="command">${marked(data.command)}</pre><${Copy} text=${data.command} label="Copy the command" />
         ${site.provider.embedded && html`<p class="soft" id="command-note">The paths are those of tiermem inspect --export${isRelative(index) ? ": give the command in the folder in which the file was made" : ""}.</p>`}
         ${data.edits_file && html`<h3><${Line} text=${data.edits_name} /></h3><pre id="edits-file">${marked(data.edits_file)}</pre><${Copy} text=${data.edits_file} label="Copy the file" />`}
-        ${site.about.allow_branch && html`<${RunIt} body=${{ run: index, agent, tick, edits }} />`}`
+        ${site.about.allow_branch && html`<${RunIt} body=${{ run: index, agent, tick, edits, options: pairs, out }} />`}`
       : missing(answer)}
   <//>`;
 }

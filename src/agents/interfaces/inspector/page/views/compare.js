@@ -1,8 +1,8 @@
 // Two runs on one axis: where they part, one decision in both, and memories that only one has.
 import { html, useMemo, useState } from "#vendor/htm-preact";
-import { go } from "#address";
-import { site, useAnswer } from "#answers";
-import { MemoryLink, Panel, Tier, missing } from "#bits";
+import { current, go } from "#address";
+import { forget, site, useAnswer } from "#answers";
+import { Copy, Failed, MemoryLink, Panel, Tier, missing } from "#bits";
 import { GUTTER, Strip } from "#chart";
 import { dragging, shareOf, tickAt } from "#cursor";
 import { DecisionParts } from "#decision";
@@ -19,10 +19,42 @@ export function CompareView({ address, run, index, tick }) {
   if (site.about.runs.length < 2) {
     return html`<div class="hint"><h1>Compare two runs</h1>
       <p>This page shows one run. For two on one axis: <code>tiermem inspect RUN RUN2</code></p>
+      <${Neighbours} />
       <p>Another run with one thing changed comes from the view Branch. What a change did, over many runs: <code>tiermem effect RUN --out FOLDER</code></p></div>
       <${Effects} index=${index} />`;
   }
   return html`<${Both} agent=${address.of || run.agents[0]} run=${run} tick=${tick} />`;
+}
+
+/** Open a run that lies beside the first one as the second. @param {string} name */
+async function compareWith(name) {
+  await site.provider.get("with", { name });
+  Object.assign(site.about, await site.provider.get("about", {}));
+  forget();
+  go({ view: "compare", of: current().agent, run: 0, more: {} });
+}
+
+/** The runs in the folder of this run. */
+function Neighbours() {
+  const { data } = useAnswer("beside", { run: 0 });
+  const [error, setError] = useState(/** @type {any} */ (null));
+  if (!data?.total) return null;
+  const open = (/** @type {string} */ name) => compareWith(name).catch(setError);
+  return html`<${Panel} title="Runs beside it" note=${counted(data.total, "run")} id="beside">
+    <ul class="neighbours">${data.runs.map((/** @type {any} */ each) => html`<li><button class="tick-link" data-run=${each.name} onClick=${() => open(each.name)}><${Line} text=${each.name} /></button>
+      <${Copy} text=${each.command} label="Copy the command" /></li>`)}</ul>
+    ${data.total > data.runs.length && html`<p class="soft">the first ${data.runs.length} of ${data.total}</p>`}
+    ${error && html`<${Failed} error=${error} />`}
+  <//>`;
+}
+
+/** A choice of the second run, if it lies beside the first one. @param {{other: string}} props */
+function OtherChoice({ other }) {
+  const { data } = useAnswer("beside", site.about.around ? null : { run: 0 });
+  const [error, setError] = useState(/** @type {any} */ (null));
+  if (!data?.runs.some((/** @type {any} */ each) => each.name === other)) return null;
+  return html`<label>with <select id="other" value=${other} onChange=${(/** @type {any} */ event) => compareWith(event.currentTarget.value).catch(setError)}>
+    ${data.runs.map((/** @type {any} */ each) => html`<option value=${each.name}>${plain(each.name)}</option>`)}</select></label>${error && html`<${Failed} error=${error} />`}`;
 }
 
 /** @param {{agent: string, run: any, tick: number}} props */
@@ -32,7 +64,7 @@ function Both({ agent, run, tick }) {
   const first = data?.first_difference;
   const [left, right] = site.about.runs;
   return html`<div class="compare">
-    <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="compare" /> <h1>in tick ${tick}</h1>
+    <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="compare" /> <h1>in tick ${tick}</h1> <${OtherChoice} other=${right.name} />
       ${data && html`<p class="parted" id="parted" data-tick=${first?.tick}>${first
         ? html`The runs part in <button class="tick-link" onClick=${() => go({ tick: first.tick, of: first.agent ?? agent })}>tick ${first.tick}</button>${first.agent ? `, at ${plain(first.agent)}` : ""}: <${Line} text=${first.what} most=${120} />`
         : "The runs are equal after every tick that both have."}</p>`}
