@@ -50,7 +50,7 @@ __all__ = ["Progress", "StoreSync", "stale_store"]
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""Called with the number of memories that are done, and the number of all."""
+"""Called with the number of memories that are done, and of all; a push counts commits instead."""
 
 _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
@@ -243,12 +243,17 @@ class StoreSync:
             self.problem = None
             return 0
         self._journal.check_there()  # or a store would be made where the bank is gone
+
+        def of_memories(written: int, of: int) -> None:
+            if progress:
+                progress(self._journal.head * written // of, self._journal.head)
+
         if self._cursor.vacuum:
-            self.vacuum(progress)
+            self.vacuum(of_memories)
             return self._total()
         if self._is_stale:
             with self._naming_the_repair():
-                self.rebuild(progress)
+                self.rebuild(of_memories)
             return self._total()
         done = 0
         total = self._journal.head - self._cursor.commit

@@ -128,6 +128,46 @@ def test_a_slow_task_has_a_speed_too(
     assert capsys.readouterr().err == "sweep 1/1 (0.062 runs/s)\n"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "line"),
+    [
+        (8, "runs 4/10 (0.5 runs/s, 12 s left)"),
+        (200, "runs 4/10 (0.02 runs/s, 5 min left)"),
+        (6000, "runs 4/10 (0.00067 runs/s, 2.5 h left)"),
+    ],
+)
+def test_progress_tells_the_time_left(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    seconds: float,
+    line: str,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now)
+    meter = Screen(quiet=False).meter("runs", "runs", start=0)
+    meter(0, 10)
+    now = seconds
+    meter(4, 10)
+    assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_on_a_terminal_the_time_left_goes_down_between_two_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now)
+    pace = screen.Pace(start=0)
+    pace.step(0, 3)
+    assert pace.left() == ""
+    now = 20.0
+    pace.step(2, 3)
+    assert pace.left() == "10 s left"
+    now = 24.0
+    assert pace.left() == "6 s left"
+    now = 60.0  # the last step takes longer than the others
+    assert pace.left() == "0 s left"
+
+
 # What errors say
 
 

@@ -227,10 +227,14 @@ def test_mem0s_store_is_exact_after_run_and_after_going_back(
     tiermem: Command, scenario: Write
 ) -> None:
     every = ("--set", "storage.sync=checkpoint", "--set", "checkpoint.every=2", "--ticks", 5)
-    assert tiermem("run", scenario(), "--out", "r", "-q", *every).code == 0
+    done = tiermem("run", scenario(), "--out", "r", *every)
+    assert "commits in mem0's store 2/2" in done.err
     with MemoryBank.open(Path("r/bank"), storage={"sync": "manual"}) as bank:
         assert_store_is_exact(bank)
-    assert tiermem("resume", "r", "--from-tick", 3, "--ticks", 4, "-q").code == 0
+    again = tiermem("resume", "r", "--from-tick", 3, "--ticks", 4)
+    with MemoryBank.at("r/bank") as bank:
+        commits = bank.parts.ledger.journal.head
+    assert f"commits in mem0's store {commits}/{commits}" in again.err  # it is made anew
     with MemoryBank.open(Path("r/bank"), storage={"sync": "manual"}) as bank:
         assert bank.tick == 4
         assert_store_is_exact(bank)

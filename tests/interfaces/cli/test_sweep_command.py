@@ -18,6 +18,7 @@ import yaml
 
 import warm_cells
 import warm_children
+from agents.interfaces.cli.progress import Screen
 from agents.storage.lock import lock_folder
 from waiting import ended
 
@@ -244,6 +245,28 @@ def test_finished_cells_are_kept_and_the_others_run_again(
     after = stamps(swept)
     assert {name for name in before if before[name] != after[name]} == {gone, half}
     assert (swept / "results.parquet").read_bytes() == results
+
+
+def test_kept_runs_do_not_count_for_the_pace_of_a_sweep(
+    tiermem: Command, swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[int | None, list[tuple[int, int]]]] = []
+
+    def meter(_: Screen, name: str, unit: str, start: int | None = None) -> Callable[..., None]:
+        shown.append((start, steps := []))
+        return lambda done, total: steps.append((done, total))
+
+    monkeypatch.setattr(Screen, "meter", meter)
+    file = tmp_path / "mine" / "sweep.yaml"
+    cells = sorted((swept / "cells").iterdir())
+    shutil.rmtree(cells[-1])
+    for _ in range(2):  # the second time, all are kept
+        assert tiermem("sweep", file, "--out", swept, "--workers", 1).code == 0
+    total = len(cells)
+    assert shown == [
+        (total - 1, [(total - 1, total), (total, total)]),
+        (total, [(total, total)]),
+    ]
 
 
 def test_a_sweep_that_is_whole_runs_nothing(tiermem: Command, swept: Path, tmp_path: Path) -> None:

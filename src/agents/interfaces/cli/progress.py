@@ -13,15 +13,16 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
 from ...memory.context import one_line
 
-__all__ = ["Screen", "interrupts", "stopping", "writing"]
+__all__ = ["Pace", "Screen", "interrupts", "stopping", "writing"]
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -43,7 +44,7 @@ class Screen:
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
+                _TimeLeft(),
                 console=self.console,
                 transient=True,
             )
@@ -68,18 +69,19 @@ class Screen:
         With a ``start``, the time counts from now; without it, from the first call. A call after
         the end begins anew.
         """
-        pace = _Pace(start)
+        pace = Pace(start)
 
         def show(done: int, total: int) -> None:
-            rate = pace.rate(done, total)
+            rate = pace.step(done, total)
             speed = "" if rate is None else f"{_digits(rate)} {unit}/s"
             if self._bar is not None:
                 if name not in self._tasks:
-                    self._tasks[name] = self._bar.add_task(name, total=total, rate="")
+                    self._tasks[name] = self._bar.add_task(name, total=total, rate="", pace=pace)
                 self._bar.update(self._tasks[name], completed=done, total=total, rate=speed)
             elif done == total or time.monotonic() - self._last_line > _SECONDS_BETWEEN_LINES:
                 self._last_line = time.monotonic()
-                self.say(f"{name} {done:,}/{total:,}" + (f" ({speed})" if speed else ""))
+                how = ", ".join(filter(None, (speed, pace.left())))
+                self.say(f"{name} {done:,}/{total:,}" + (f" ({how})" if how else ""))
 
         return show
 
@@ -88,30 +90,54 @@ def _digits(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
+class _TimeLeft(ProgressColumn):
+    """The time left by the pace since the start: Rich's forgets steps of half a minute ago."""
+
+    def render(self, task: Task) -> Text:
+        pace: Pace = task.fields["pace"]
+        return Text(pace.left(), "cyan")
+
+
 @contextmanager
-def writing() -> Iterator[Callable[[int, int], None]]:
+def writing(unit: str = "rows") -> Iterator[Callable[[int, int], None]]:
     """A bar for files that are written anew; nothing where there is no terminal."""
     with Screen(quiet=not sys.stderr.isatty()) as screen:
-        yield screen.meter("writing", "rows")
+        yield screen.meter(f"writing {unit}", unit)
 
 
-class _Pace:
-    """The speed of a task, which may be repeated."""
+class Pace:
+    """The speed of a task, which may be repeated, and the time that is left of it."""
 
     def __init__(self, start: int | None) -> None:
         self._first = start
         self._began = time.monotonic()
         self._last = start or 0
         self._is_over = False
+        self._ends: float | None = None
 
-    def rate(self, done: int, total: int) -> float | None:
+    def step(self, done: int, total: int) -> float | None:
         """Units a second since the start of this repetition; None before there is any progress."""
+        now = time.monotonic()
         if self._first is None or self._is_over or done < self._last:
-            self._first, self._began = done, time.monotonic()
+            self._first, self._began = done, now
         self._last, self._is_over = done, done >= total
+        self._ends = None
         if done <= self._first:
             return None
-        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
+        rate = (done - self._first) / max(now - self._began, 1e-9)
+        if not self._is_over:
+            self._ends = now + (total - done) / rate
+        return rate
+
+    def left(self) -> str:
+        """The time that is left now, if the task goes on at its pace; empty if nobody can tell."""
+        if self._ends is None:
+            return ""
+        seconds = max(0.0, self._ends - time.monotonic())
+        if seconds < 90:
+            return f"{seconds:.0f} s left"
+        minutes = seconds / 60
+        return f"{minutes:.0f} min left" if minutes < 90 else f"{minutes / 60:.1f} h left"
 
 
 def stopping() -> AbstractContextManager[Callable[[], bool]]:

@@ -235,7 +235,7 @@ def sync(
     """
     from ..progress import writing
 
-    with opened(folder, file, None, assignments) as bank, writing() as show:
+    with opened(folder, file, None, assignments) as bank, writing("commits") as show:
         written = bank.sync(show)
     if as_json:
         echo_json({"written": written})

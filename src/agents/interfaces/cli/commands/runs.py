@@ -281,7 +281,7 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
     """Run to the end, or until Ctrl-C; then write the results."""
     until = run.settings.simulation.ticks
     show = screen.meter("tick", "ticks", run.tick)
-    run.progress = screen.meter("mem0's store", "commits")
+    run.progress = screen.meter("commits in mem0's store", "commits")
     # Standard output holds the result alone: what a world prints goes to standard error.
     with stopping() as asked_to_stop, contextlib.redirect_stdout(sys.stderr):
         for _ in run.advance(until):

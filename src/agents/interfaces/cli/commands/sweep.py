@@ -60,6 +60,7 @@ def sweep(
     gets results.parquet, statistics.parquet, plots and report.html.
     """
     from ....simulation.sweeps.cells import engine_for, run_cells
+    from ....simulation.sweeps.folder import finished
     from ....simulation.sweeps.results import statistics_rows, write_results
     from ....simulation.sweeps.sweep import read_sweep
     from ..progress import Screen, interrupts
@@ -78,14 +79,25 @@ def sweep(
     ):
         if plan.preset_changes_nothing:
             screen.say(f"--preset {preset} changes nothing here: no run is another with it")
-        meter = screen.meter("runs", "runs", 0)
+        kept = (
+            0
+            if force
+            else sum(
+                finished(folder / "cells" / cell.name, keep_runs) is not None
+                for cell in plan.cells()
+            )
+        )
+        meter = screen.meter("runs", "runs", kept)  # kept runs come at once, and tell no pace
+        if not kept:
+            meter(0, total)
         for cell, result in run_cells(plan, folder, chosen, force=force, keep_runs=keep_runs):
             if isinstance(result, str):
                 failed[cell.name] = result
                 screen.say(f"{cell.name}: {result}", is_error=True)
             else:
                 done[cell.name] = result
-            meter(len(done) + len(failed), total)
+            if len(done) + len(failed) >= kept:
+                meter(len(done) + len(failed), total)
             if interrupted():
                 raise KeyboardInterrupt
         results = write_results(plan, folder, done) if done else None
