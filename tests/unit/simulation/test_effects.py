@@ -11,6 +11,8 @@ from agents import MemoryBank
 from agents.config.load import load_settings
 from agents.errors import InvalidInput, RunError, TierMemError
 from agents.simulation.effects import effect, expected_cost, which
+from agents.simulation.effects.results import ranking_section
+from agents.simulation.effects.spread import Turn, compare
 from agents.simulation.loop.standing import Standing
 from agents.simulation.loop.streams import Streams
 from agents.simulation.runs.branch import branch
@@ -249,12 +251,14 @@ def test_which_memory_mattered_most(wells: Path) -> None:
     assert json.dumps(ranked.to_dict())
 
 
-def test_the_memories_of_one_agent_are_tested_with_intervals(wells: Path) -> None:
+def test_equal_effects_in_all_futures_have_no_interval(wells: Path) -> None:
     only = which(wells, "thirst", agent="bob", budget=2, at=AT, futures=6, workers=1)
     assert {each.candidate.agent for each in only.tested} == {"bob"}
     assert [(each.n, each.difference, each.low, each.high) for each in only.tested] == [
-        (6, 0, 0, 0)
+        (6, 0, None, None)
     ] * 2
+    assert {each.p_holm for each in only.tested} == {None}
+    assert "all 6 are equal; up to 39 % of others may differ" in ranking_section(only)
 
 
 def test_the_cost_without_a_language_model_is_in_ticks(wells: Path) -> None:
