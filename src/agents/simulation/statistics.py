@@ -110,7 +110,7 @@ def may_differ(n: int, level: float = LEVEL) -> float:
     >>> round(may_differ(6), 3)
     0.393
     """
-    return 1 - (1 - level) ** (1 / n)
+    return 1 - math.pow(1 - level, 1 / n)
 
 
 def seeds_to_show(difference: Difference, alpha: float = 1 - LEVEL) -> int | None:
