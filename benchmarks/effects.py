@@ -142,7 +142,8 @@ def _row(found: Mapping[str, Any], change: str, over: str) -> Row:
     low = -math.inf if found["low"] is None else found["low"]
     high = math.inf if found["high"] is None else found["high"]
     covers = low <= truth(change, found["metric"]) <= high
-    return Row(change, found["metric"], over, covers, found["p"] <= 0.05)
+    is_called = found["p"] is not None and found["p"] <= 0.05
+    return Row(change, found["metric"], over, covers, is_called)
 
 
 def experiments(trials: int, pairs: int, workers: int, checks: int) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tiermem.simulation.reports.numbers import no_interval
 from tiermem.simulation.reports.sweep_report import SweepResults
 from tiermem.simulation.sweeps.cells import engine_for, run_cells
 from tiermem.simulation.sweeps.results import write_results
@@ -119,13 +120,13 @@ def _row(
     if other is None:
         cells += ["", "", "", ""]
     else:
-        cells += [_number(other["mean"]), _interval(other), f"{other['p_holm']:.2g}"]
+        cells += [_number(other["mean"]), _interval(other), _p(other)]
         cells += [verdicts[row["variant"]]]
     return f"| {' | '.join(cells)} |"
 
 
 def _verdict(row: Mapping[str, Any], more_is_better: bool) -> str:
-    if row["p_holm"] >= _CLEAR:
+    if row["p_holm"] is None or row["p_holm"] >= _CLEAR:
         return "not told apart"
     return "wins" if (row["mean"] > 0) == more_is_better else "loses"
 
@@ -148,7 +149,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _interval(row: Mapping[str, Any]) -> str:
+    if row["low"] is None:
+        return no_interval(row["n"])
     return f"{_number(row['low'])} to {_number(row['high'])}"
+
+
+def _p(row: Mapping[str, Any]) -> str:
+    return "–" if row["p_holm"] is None else f"{row['p_holm']:.2g}"
 
 
 def _number(value: float) -> str:

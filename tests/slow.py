@@ -122,7 +122,7 @@ TESTS = {
         "test_an_insight_that_never_comes_to_mind_is_in_no_memory",
         "test_of_two_equal_memories_the_one_that_is_named_is_forgotten",
         "test_over_futures_and_over_seeds",
-        "test_the_memories_of_one_agent_are_tested_with_intervals",
+        "test_equal_effects_in_all_futures_have_no_interval",
     },
     "test_effects_of_questions.py": {
         "test_a_blocked_post_is_the_same_on_workers_and_in_a_replay",

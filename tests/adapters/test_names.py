@@ -58,6 +58,20 @@ def test_other_text_is_readable(text: str, name: str) -> None:
     assert agent_id_of(text) == name
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("x" * 128, "x" * 128), ("é" * 21 + "xx", "@C3@A9" * 21 + "xx")],
+    ids=["plain", "escaped"],
+)
+def test_a_text_is_hashed_where_its_id_would_have_more_than_128_letters(
+    text: str, name: str
+) -> None:
+    assert len(name) == 128
+    assert agent_id_of(text) == name
+    longer = f"{text}x"
+    assert agent_id_of(longer) == f"@@{sha256(longer.encode()).hexdigest()}"
+
+
 def test_a_long_text_is_kept_in_the_bank(tmp_path: Path) -> None:
     long = "Ann Lee of " + "Nowhere " * 5000
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:

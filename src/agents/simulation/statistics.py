@@ -17,6 +17,7 @@ __all__ = [
     "differences",
     "holm",
     "interval_of",
+    "may_differ",
     "mean_interval",
     "seeds_to_show",
     "student_test",
@@ -55,7 +56,10 @@ class Difference(NamedTuple):
     low: float
     high: float
     p: float
-    """How probable a mean at least this far from zero is, if chance alone makes the differences."""
+    """How probable a mean at least this far from zero is, if chance alone makes the differences.
+
+    It is 1 where there is no interval.
+    """
     spread: float
     """The standard deviation of the differences."""
 
@@ -81,10 +85,9 @@ def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.
     n = len(given)
     mean = given[0] if min(given) == max(given) else math.fsum(given) / n
     rounding = _ROUNDING * max(size, *map(abs, given))
-    if n < FEWEST_SEEDS:
+    # Equal values show no spread: that of the next seed may be any.
+    if n < FEWEST_SEEDS or max(given) - min(given) <= rounding:
         return Difference(n, mean, -math.inf, math.inf, 1.0, math.nan)
-    if max(given) - min(given) <= rounding:
-        return _of_equal_values(n, mean, level, is_zero=abs(mean) <= rounding)
     from scipy.special import stdtr, stdtrit
 
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (n - 1))
@@ -99,28 +102,26 @@ def _stable(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _of_equal_values(n: int, mean: float, level: float, *, is_zero: bool) -> Difference:
-    """Equal values have no spread, and Student's test would call any of them certain.
+def may_differ(n: int, level: float = LEVEL) -> float:
+    """The largest share of all seeds that plausibly has another value, if ``n`` have the same.
 
-    If chance alone made them, each could as well have had the other sign. So the test of signs
-    judges them, and the interval has no width only where that test is enough for ``level``.
+    If more had another one, ``n`` equal values would come in less than 5 % of cases.
+
+    >>> round(may_differ(6), 3)
+    0.393
     """
-    by_chance = 2.0 ** (1 - n)
-    width = 0.0 if by_chance <= 1 - level else math.inf
-    return Difference(n, mean, mean - width, mean + width, 1.0 if is_zero else by_chance, 0.0)
+    return 1 - math.pow(1 - level, 1 / n)
 
 
 def seeds_to_show(difference: Difference, alpha: float = 1 - LEVEL) -> int | None:
     """How many seeds would show a difference of this size and spread, four times out of five.
 
     The estimate is as rough as the size and the spread that it comes from. None: there is no
-    difference, too few values to estimate from, or a million seeds would not be enough.
+    difference, no spread to estimate from, or a million seeds would not be enough.
     """
-    n, mean, spread = difference.n, difference.mean, difference.spread
-    if n < FEWEST_SEEDS or mean == 0 or (spread == 0 and difference.p == 1):
+    mean, spread = difference.mean, difference.spread
+    if mean == 0 or math.isnan(spread):
         return None
-    if spread == 0:
-        return max(FEWEST_SEEDS, 1 + math.ceil(-math.log2(alpha)))
     from scipy.special import nctdtr, ndtri, stdtrit
 
     effect = min(abs(mean) / spread, _LARGEST_EFFECT)
@@ -167,7 +168,8 @@ def summarise(
 
     Groups come in the order in which they first appear, metrics in the order given. ``n`` counts
     the finite values; None, infinity and NaN are left out. A metric without finite values in a
-    group has no row. ``low`` and ``high`` are None where the values give no interval.
+    group has no row. ``low`` and ``high`` are None where the values give no interval: fewer than
+    three, or equal ones.
     """
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -212,7 +214,8 @@ def differences(
     take the place of ``variant``.
 
     ``p`` is of the paired t test; ``p_holm`` is corrected for all comparisons that are returned;
-    ``seeds_needed`` is :func:`seeds_to_show` for a ``p_holm`` of 0.05.
+    ``seeds_needed`` is :func:`seeds_to_show` for a ``p_holm`` of 0.05. Without an interval all
+    three are None.
     """
     base = baseline if isinstance(baseline, Mapping) else {variant: baseline}
     here = _place(base, list(base))
@@ -241,9 +244,10 @@ def _with_evidence(
     ps = [each.p for each in tested]
     corrected = holm(ps)
     for left, index in _by_size(ps):
+        is_tested = found[index]["low"] is not None
         found[index] |= {
-            "p": ps[index],
-            "p_holm": corrected[index],
+            "p": ps[index] if is_tested else None,
+            "p_holm": corrected[index] if is_tested else None,
             "seeds_needed": seeds_to_show(tested[index], (1 - LEVEL) / left),
         }
     return found

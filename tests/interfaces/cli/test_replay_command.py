@@ -93,6 +93,24 @@ def test_another_text_is_named_with_tick_agent_memory_and_field(
     )  # fmt: skip
 
 
+def test_a_text_of_unseeded_randomness_is_named_and_not_what_it_made_agents_find(
+    tiermem: Command, whole: Path
+) -> None:
+    change_code(
+        whole, 'return f"{agent_id} sees',
+        'if (self._tick, agent_id) == (11, "bob"):\n'
+        '            return f"note {int.from_bytes(os.urandom(8))}"\n'
+        '        return f"{agent_id} sees',
+    )  # fmt: skip
+    done = tiermem("replay", whole)
+    assert done.code == 1
+    (line,) = done.out.splitlines()
+    assert re.search(
+        r'^tick \d+, bob, [0-9a-f-]{36}: recorded content is "bob sees \d+ stones" and '
+        r'"note \d+" in the replay', line
+    )  # fmt: skip
+
+
 def test_a_memory_that_is_missing_is_named(tiermem: Command, whole: Path) -> None:
     change_code(whole, "return [*", "return [] if observation.tick == 2 else [*")
     done = tiermem("replay", whole)
@@ -277,6 +295,19 @@ def test_two_banks_differ_in_temperature_or_expiry(options: dict[str, Any], said
         one.agent("alice").add("the well is dry")
         memory = other.agent("alice").add("the well is dry", **options)
         assert list(map(str, differences(one, other))) == [f"alice, {memory.id}: {said}"]
+
+
+def test_texts_are_named_before_what_follows_from_them() -> None:
+    """A query with another text finds other memories, which makes them hot, and counts as use."""
+    with MemoryBank.ephemeral() as one, MemoryBank.ephemeral() as other:
+        for bank, text in ((one, "I drew a 3"), (other, "I drew a 5")):
+            used, heated = bank.agent("alice").add("the well is dry"), bank.agent("bob").add("rain")
+            told = bank.agent("cat").add(text)
+        other.agent("alice").search("the well")
+        other.agent("bob").promote(heated.id)
+        found = [(each.memory, each.field) for each in differences(one, other)]
+    assert found[:2] == [(told.id, "content"), (heated.id, "temperature")]
+    assert {each for each, _ in found[2:]} == {used.id}
 
 
 def test_two_banks_differ_in_what_was_used(tmp_path: Path) -> None:

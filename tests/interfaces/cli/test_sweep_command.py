@@ -97,11 +97,15 @@ def test_statistics_have_the_evidence_of_each_difference(tiermem: Command, scena
     rows = pq.read_table("s/statistics.parquet").to_pylist()
     assert rows == done.json["statistics"]
     (steps,) = (row for row in rows if (row["variant"], row["metric"]) == ("resting", "steps"))
-    # Six equal differences: chance gives them all one sign in 2 of 64 cases, and two metrics were
-    # compared.
-    assert steps["against_walking"] == steps["against_walking_low"] == -6
-    assert (steps["against_walking_p"], steps["against_walking_p_holm"]) == (2 / 64, 4 / 64)
-    assert steps["against_walking_seeds_needed"] == 7
+    assert steps["against_walking"] == -6
+    # Six equal differences have no interval and no p.
+    ends = ("low", "high", "p", "p_holm", "seeds_needed")
+    assert {steps[f"against_walking_{end}"] for end in ends} == {None}
+    said = "all 6 are equal; up to 39 % of others may differ"
+    assert f"−6 in every seed: {said}" in Path("s/report.html").read_text()
+    again = tiermem("sweep", file, "--out", "s")
+    assert f"resting\tsteps\t-6\t–\t–\t{said}" in again.out
+    assert f"walking\tsteps\t6\t6\t{said}" in again.out
     (base,) = (row for row in rows if (row["variant"], row["metric"]) == ("walking", "steps"))
     assert base["against_walking_p"] is None
 

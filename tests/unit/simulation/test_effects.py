@@ -11,6 +11,8 @@ from agents import MemoryBank
 from agents.config.load import load_settings
 from agents.errors import InvalidInput, RunError, TierMemError
 from agents.simulation.effects import effect, expected_cost, which
+from agents.simulation.effects.results import ranking_section
+from agents.simulation.effects.spread import Turn, compare
 from agents.simulation.loop.standing import Standing
 from agents.simulation.loop.streams import Streams
 from agents.simulation.runs.branch import branch
@@ -107,6 +109,58 @@ def test_a_pinned_memory_is_forgotten_and_its_effect_is_exact(wells: Path) -> No
     ]
     assert found.statistics[0]["p"] is None  # one run is no evidence about others
     assert found.words == (f"ann forgets 'the north well is dry' after tick {AT}",)
+
+
+TELLS = WORLD.replace(
+    """        return [Action("go",""",
+    """        if known and (observation.agent_id, observation.tick) == ("ann", 6):
+            return [Action("tell", {"memory_id": memories[0].memory.id, "to": "cat"})]
+        return [Action("go",""",
+).replace('if agent_id == "cat" and who == "ann"', "if False")
+
+
+@pytest.mark.parametrize("order", [["ann", "bob", "cat"], ["cat", "bob", "ann"]])
+def test_a_tell_reaches_its_listener_in_the_tick_in_which_the_teller_changes(
+    tmp_path: Path, order: list[str]
+) -> None:
+    found = effect(made(tmp_path, TELLS, agents=order), at=5, forget=WARNING)
+    assert {each[:3] for each in found.reached} == {("ann", 6, ()), ("cat", 6, ("ann",))}
+
+
+def turn(*perceived: str, did: str = "") -> Turn:
+    return Turn(perceived, None, (), ((did, {}, "done"),), perceived, {})
+
+
+def reached(was: dict[int, dict[str, Turn]], now: dict[int, dict[str, Turn]]) -> set[Any]:
+    *_, found = compare(was, now)
+    return {each[:3] for each in found}
+
+
+def test_what_is_perceived_comes_from_an_earlier_tick() -> None:
+    """Al changes in the tick in which Bo perceives something else about Al: that was the world."""
+    was = {1: {"al": turn(did="go"), "bo": turn("al sells")}}
+    now = {1: {"al": turn(did="stay"), "bo": turn("al buys")}}
+    assert reached(was, now) == {("al", 1, ()), ("bo", 1, ())}
+
+
+@pytest.mark.parametrize(
+    ("text", "through"),
+    [
+        ("al sells {}", ("al",)),
+        ("'al', they say, sells {}", ("al",)),
+        ("Walter sells {}", ()),
+        ("al-ex sells {}", ()),
+        ("al_1 sells {}", ()),
+        ("al and al-ex sell {}", ("al",)),
+        ("I sell {} to al.", ("al",)),
+    ],
+)
+def test_an_agent_is_named_by_its_whole_name(text: str, through: tuple[str, ...]) -> None:
+    """Al changes in tick 1; Bo perceives something else in tick 2."""
+    quiet = {"al-ex": turn(), "al": turn(), "bo": turn()}
+    was = {1: quiet, 2: {**quiet, "bo": turn(text.format("apples"))}}
+    now = {1: {**quiet, "al": turn(did="stay")}, 2: {**quiet, "bo": turn(text.format("pears"))}}
+    assert reached(was, now) == {("al", 1, ()), ("bo", 2, through)}
 
 
 def test_what_is_never_heard_is_in_no_memory_from_its_birth_on(wells: Path) -> None:
@@ -249,12 +303,14 @@ def test_which_memory_mattered_most(wells: Path) -> None:
     assert json.dumps(ranked.to_dict())
 
 
-def test_the_memories_of_one_agent_are_tested_with_intervals(wells: Path) -> None:
+def test_equal_effects_in_all_futures_have_no_interval(wells: Path) -> None:
     only = which(wells, "thirst", agent="bob", budget=2, at=AT, futures=6, workers=1)
     assert {each.candidate.agent for each in only.tested} == {"bob"}
     assert [(each.n, each.difference, each.low, each.high) for each in only.tested] == [
-        (6, 0, 0, 0)
+        (6, 0, None, None)
     ] * 2
+    assert {each.p_holm for each in only.tested} == {None}
+    assert "all 6 are equal; up to 39 % of others may differ" in ranking_section(only)
 
 
 def test_the_cost_without_a_language_model_is_in_ticks(wells: Path) -> None:

@@ -198,6 +198,30 @@ def test_survival_is_told_by_tier_and_by_source(bank: MemoryBank) -> None:
     assert rows["source", "told"]["survived"] == 0.0
 
 
+def test_a_memory_is_gone_when_it_expires_whenever_its_agent_is_looked_after(
+    bank: MemoryBank,
+) -> None:
+    bank.advance(1)
+    ids = {
+        name: bank.agent(name).add("the tide comes", ttl=3).id for name in ("alice", "bob", "carol")
+    }
+    bank.agent("carol").pin(ids["carol"])
+    for tick in range(2, 12):
+        bank.advance(tick)
+        assert bank.agent("alice").count() == (tick < 4) + (tick > 8)
+        if tick == 7:
+            bank.agent("carol").unpin(ids["carol"])
+        if tick == 8:
+            bank.agent("alice").add("the moon is full")
+    found = study(bank)
+    rows = {row["id"]: row for row in found.memories().to_pylist()}
+    assert {name: (rows[each]["gone"], rows[each]["cause"]) for name, each in ids.items()} == {
+        "alice": (4, "expire"), "bob": (4, "expire"), "carol": (7, "expire"),
+    }  # fmt: skip
+    curve = [row for row in found.survival().to_pylist() if row["by"] == "all"]
+    assert [(row["age"], row["gone"]) for row in curve] == [(3, 2), (6, 1)]
+
+
 def test_overlap_counts_beliefs_of_one_origin(bank: MemoryBank) -> None:
     passed_on(bank)
     bank.agent("bob").add("I like tea")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ...simulation.reports.numbers import no_interval
 from ...simulation.runs.kept_effects import effects_of
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
@@ -24,7 +25,10 @@ def effects(run: Inspected, given: Parameters) -> dict[str, Any]:
                 "at": each.at,
                 "until": each.until,
                 "changed": each.changed,
-                "statistics": each.statistics[:_MOST_ROWS],
+                "statistics": [
+                    {**row, "no_interval": no_interval(row["n"]) or "–"}
+                    for row in each.statistics[:_MOST_ROWS]
+                ],
                 "reached": each.reached[:_MOST_ROWS],
                 "has_runs": each.arms is not None,
             }

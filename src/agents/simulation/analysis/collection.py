@@ -275,6 +275,8 @@ class Collection:
                 ends[row] = value
                 continue
             if what == _TIER:
+                if tiers[row] == Tier.PINNED:  # what was pinned past its end ends with that
+                    ends[row] = max(ends[row], tick)
                 tiers[row] = value
             if what == _ACTIVE_AGAIN or (what == _TIER and value == Tier.PINNED):
                 gone[row], columns.cause[row] = NOT_GONE, ""
@@ -282,6 +284,9 @@ class Collection:
                 ends[row] = end_after(Retention.ACTIVE, int(ends[row]), tick)
             elif what == _GONE and gone[row] == NOT_GONE:
                 gone[row], columns.cause[row] = tick, causes[cause]
+                if ends[row] <= tick and tiers[row] != Tier.PINNED:
+                    # The journal says so when somebody looks after the agent, which may be later.
+                    gone[row], columns.cause[row] = int(ends[row]), _EXPIRED
         columns.gone = np.array(gone, np.int64)
         is_over = (columns.gone == NOT_GONE) & (ends <= columns.last_tick)
         is_over &= np.array(tiers, np.int64) != Tier.PINNED

@@ -12,7 +12,7 @@ from ..runs.compare import last_tick
 from ..runs.folder import as_run_error, read_folder
 from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..runs.trusting import check_run
-from ..statistics import FEWEST_SEEDS, differences
+from ..statistics import differences
 from ..sweeps.worker import KILLED, in_processes
 from .arms import Arm, Pair, check_null, future_pair, run_arm, seed_pair
 from .cost import Cost, cost_of
@@ -344,12 +344,10 @@ def _arms(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _statistics(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The mean difference of each metric; fewer than three pairs are no evidence."""
+    """The mean difference of each metric, and the evidence for it."""
     found = differences(_arms(rows), [], names, baseline=AS_IT_WAS, variant="arm", pair="pair")
     for row in found:
         del row["arm"]
-        if row["n"] < FEWEST_SEEDS:
-            row |= {"p": None, "p_holm": None}
     return found
 
 

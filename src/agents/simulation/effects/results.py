@@ -9,7 +9,7 @@ from ...errors import RunError
 from ...storage.private_files import replace_file
 from ..reports import html as page
 from ..reports import plots
-from ..reports.plots import number
+from ..reports.numbers import no_interval, number
 from ..runs.outputs import table
 from ..statistics import interval_of
 from .experiment import Effect
@@ -119,9 +119,9 @@ def _differences(found: Effect) -> str:
 
 
 def interval(row: Mapping[str, Any]) -> str:
-    """The ends of an interval, in words."""
+    """The ends of an interval, in words, or what the values say without one."""
     if row["low"] is None or row["high"] is None:
-        return "–"
+        return no_interval(row["n"]) or "–"
     return f"{_signed(row['low'])} to {_signed(row['high'])}"
 
 

@@ -1,7 +1,8 @@
 """How a change spread: what each agent perceived, was given, did and remembered, in two runs."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,8 +69,9 @@ class Reached(NamedTuple):
     agent: str
     tick: int
     through: tuple[str, ...]
-    """Agents that it had reached before, and that said or did what this one perceived; empty for
-    the first ones, or if only the world can tell."""
+    """Agents that it had reached before, and that said or did what this one perceived, or that it
+    reached in this tick, and that told this one something then; empty for the first ones, or if
+    only the world can tell."""
     decided: int | None
     """The first tick in which the agent decided otherwise."""
 
@@ -178,30 +180,39 @@ def _deeds(turn: Turn) -> tuple[str, ...]:
 
 def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
     """Who was reached when: by another perception, another memory or another decision."""
-    found: dict[str, Reached] = {}
+    first: dict[str, Step] = {}
     decided: dict[str, int] = {}
     for step in steps:
+        first.setdefault(step.agent, step)
         if step.did:
             decided.setdefault(step.agent, step.tick)
-    for step in steps:
-        if step.agent in found:
-            continue
-        earlier = [name for name, each in found.items() if each.tick < step.tick]
-        one, other = was[step.tick][step.agent], changed[step.tick][step.agent]
-        through = _through(one, other, earlier)
-        first = decided.get(step.agent)
-        found[step.agent] = Reached(step.agent, step.tick, through, first)
-    return list(found.values())
+    found = []
+    for agent, step in first.items():
+        # Who perceived, was given or did something else was reached before this tick's deeds. Who
+        # only remembers something else was told it by a deed of this tick.
+        last = step.tick - (step.perceived or step.given or step.did)
+        sooner = {name for name, each in first.items() if each.tick <= last and name != agent}
+        one, other = was[step.tick][agent], changed[step.tick][agent]
+        through = _through(one, other, sooner, was[step.tick])
+        found.append(Reached(agent, step.tick, through, decided.get(agent)))
+    return found
 
 
-def _through(one: Turn, other: Turn, earlier: list[str]) -> tuple[str, ...]:
+def _through(
+    one: Turn, other: Turn, sooner: Collection[str], agents: Collection[str]
+) -> tuple[str, ...]:
     """The agents whose words, or names, are in what was perceived in one of the runs alone."""
     told = {**one.told_by, **other.told_by}
     apart = [*_in_one(one.born, other.born), *_in_one(one.given, other.given)]
     said = {told[text] for text in apart if text in told}
-    seen = _in_one(one.perceived, other.perceived)
-    named = {name for name in earlier if any(name in text for text in seen)}
-    return tuple(sorted((said & set(earlier)) or named))
+    named = _named(_in_one(one.perceived, other.perceived), agents)
+    return tuple(sorted(said.intersection(sooner) or named.intersection(sooner)))
+
+
+def _named(texts: Sequence[str], agents: Collection[str]) -> set[str]:
+    """The agents whose whole names are in the texts: the longest name, where several fit."""
+    names = "|".join(map(re.escape, sorted(agents, key=len, reverse=True)))
+    return {name for text in texts for name in re.findall(rf"(?<!\w)(?:{names})(?!\w)", text)}
 
 
 def _in_one(one: Sequence[str], other: Sequence[str]) -> list[str]:

@@ -54,7 +54,7 @@ class Tested(NamedTuple):
     low: float | None
     high: float | None
     p_holm: float | None
-    """Corrected for all memories that were tested; None without futures."""
+    """Corrected for all memories that were tested; None without an interval."""
     n: int
 
 
@@ -257,7 +257,7 @@ def _ranked(
     found = [
         Tested(
             chosen[row["rank"]], begins[row["rank"]], row["mean"], row["low"], row["high"],
-            row["p_holm"] if row["n"] > 2 else None, row["n"],
+            row["p_holm"], row["n"],
         )
         for row in differences(rows, ["rank"], [metric], baseline=AS_IT_WAS, variant="arm",
                                pair="pair")

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..statistics import Interval
-from .numbers import number
+from .numbers import no_interval, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,13 +78,7 @@ def columns(
 ) -> tuple[list[float], list[str]]:
     """The ends and the texts of the places of a chart of intervals: one for each column."""
     said = {
-        name: [
-            f"{name}: {number(point.mean)}"
-            + (f" [{number(point.low)}, {number(point.high)}]" if math.isfinite(point.low) else "")
-            if point
-            else f"{name}: –"
-            for point in given
-        ]
+        name: [f"{name}: {_with_ends(point)}" if point else f"{name}: –" for point in given]
         for name, given in points.items()
     }
     if len(labels) <= 1:
@@ -93,3 +87,11 @@ def columns(
         columns = zip(*said.values(), strict=True)
         texts = ["\n".join([head, *own]) for head, own in zip(labels, columns, strict=False)]
     return [place - 0.5 for place in range(len(texts) + 1)], texts
+
+
+def _with_ends(point: Interval) -> str:
+    mean = number(point.mean)
+    if math.isfinite(point.low):
+        return f"{mean} [{number(point.low)}, {number(point.high)}]"
+    why = no_interval(point.n)
+    return f"{mean} ({why})" if why else mean

@@ -2,7 +2,9 @@
 
 import math
 
-__all__ = ["number"]
+from ..statistics import FEWEST_SEEDS, may_differ
+
+__all__ = ["no_interval", "number"]
 
 
 def number(value: object, digits: int = 4) -> str:
@@ -22,3 +24,10 @@ def number(value: object, digits: int = 4) -> str:
     else:
         text = f"{size:.{digits}g}"
     return f"−{text}" if value < 0 and text != "0" else text
+
+
+def no_interval(n: int) -> str:
+    """What ``n`` values say that have no interval; they are equal, or too few to say anything."""
+    if n < FEWEST_SEEDS:
+        return ""
+    return f"all {n:,} are equal; up to {number(100 * may_differ(n), 2)} % of others may differ"

@@ -12,7 +12,7 @@ from typing import Any
 from ..statistics import FEWEST_SEEDS, Interval, interval_of
 from . import html as page
 from . import plots
-from .plots import number
+from .numbers import no_interval, number
 
 __all__ = ["SweepResults", "arm_of", "is_clear", "missing", "render_sweep"]
 
@@ -85,7 +85,7 @@ def arm_of(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
 
 def is_clear(row: Mapping[str, Any]) -> bool:
     """Whether a comparison shows a difference, however many comparisons there are."""
-    return bool(row["p_holm"] <= _CLEAR)
+    return row["p_holm"] is not None and bool(row["p_holm"] <= _CLEAR)
 
 
 def missing(row: Mapping[str, Any]) -> str:
@@ -94,6 +94,8 @@ def missing(row: Mapping[str, Any]) -> str:
         return ""
     if row["n"] < FEWEST_SEEDS:
         return f"{page.count(FEWEST_SEEDS - row['n'], 'more seed')} at least, for an interval"
+    if _is_alike(row):
+        return no_interval(row["n"])
     needed = row["seeds_needed"]
     if needed is None:
         return "equal on average" if row["mean"] == 0 else "more seeds than can be run"
@@ -103,14 +105,17 @@ def missing(row: Mapping[str, Any]) -> str:
 
 
 def _method(comparisons: int) -> str:
+    means = (
+        "Bars and brackets are 95 % intervals over the seeds, by Student's method. Equal values "
+        "have none: after n of them, up to 1 − 0.05^(1/n) of other seeds may differ."
+    )
     if not comparisons:
-        return "Bars and brackets are 95 % intervals over the seeds, by Student's method."
+        return means
     return (
-        "Bars and brackets are 95 % intervals over the seeds, by Student's method. Differences "
-        "compare runs of the same seed (paired t test). The p value is corrected for all "
-        f"{page.count(comparisons, 'comparison')} of this page by Holm's method; where it is at "
-        "most 0.05, the difference is bold. Missing seeds are those with which four sweeps of five "
-        "would show a difference of this size, which is itself an estimate."
+        f"{means} Differences compare runs of the same seed (paired t test). The p value is "
+        f"corrected for all {page.count(comparisons, 'comparison')} of this page by Holm's method; "
+        "where it is at most 0.05, the difference is bold. Missing seeds are those with which four "
+        "sweeps of five would show a difference of this size, which is itself an estimate."
     )
 
 
@@ -150,12 +155,28 @@ def _compared(found: Sequence[Mapping[str, Any]]) -> str:
         if sizes:
             ends = dict.fromkeys((number(min(sizes), 3), number(max(sizes), 3)))
             said.append(f"{word} by {' to '.join(ends)}{_at(len(sizes), len(found))}")
-    unclear = [row for row in found if not is_clear(row)]
-    if unclear:
-        hints = dict.fromkeys(map(missing, unclear))
-        why = f": {next(iter(hints))}" if len(hints) == 1 else ""
-        said.append(f"not clearly different{_at(len(unclear), len(found))}{why}")
+    alike = [row for row in found if _is_alike(row)]
+    unclear = [row for row in found if not is_clear(row) and not _is_alike(row)]
+    for word, rows in ((_same(alike), alike), ("not clearly different", unclear)):
+        if rows:
+            hints = dict.fromkeys(map(missing, rows))
+            why = f": {next(iter(hints))}" if len(hints) == 1 else ""
+            said.append(f"{word}{_at(len(rows), len(found))}{why}")
     return "; ".join(said)
+
+
+def _is_alike(row: Mapping[str, Any]) -> bool:
+    """Whether all differences of a comparison are equal, so that they have no interval."""
+    return row["low"] is None and row["n"] >= FEWEST_SEEDS
+
+
+def _same(alike: Sequence[Mapping[str, Any]]) -> str:
+    means = {_signed(row["mean"]) for row in alike}
+    return f"{means.pop()} in every seed" if len(means) == 1 else "the same in every seed"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{number(value)}"
 
 
 def _at(some: int, all_: int) -> str:
@@ -226,7 +247,8 @@ def _gap(row: Mapping[str, Any] | None, widths: Sequence[float]) -> list[str]:
         return ["", "", ""]
     said = _between(interval_of(row), widths, sign=True, bold=is_clear(row))
     p = row["p_holm"]
-    return [said, "&lt;0.001" if p < 0.001 else f"{p:.3f}", missing(row)]
+    evidence = "–" if p is None else "&lt;0.001" if p < 0.001 else f"{p:.3f}"
+    return [said, evidence, missing(row)]
 
 
 def _between(
@@ -242,8 +264,12 @@ def _between(
     said = f"+{texts[0]}" if sign and mean > 0 else texts[0]
     if bold:
         said = f'<b class="clear">{said}</b>'
-    ends = f" [{texts[1]}, {texts[2]}]" if texts[1:] else " no interval"
-    return f'{said}<span class="range">{ends}</span>'
+    ends = f"[{texts[1]}, {texts[2]}]" if texts[1:] else f"no interval{_why(interval)}"
+    return f'{said}<span class="range"> {ends}</span>'
+
+
+def _why(interval: Interval) -> str:
+    return ": all are equal" if interval.n >= FEWEST_SEEDS else ""
 
 
 def _cells(results: SweepResults) -> str:

@@ -32,6 +32,7 @@ _TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")
 _USE = ("access_count", "last_access_tick", "relevance")
 _FIELDS = ("content", "tier", "created_tick", "tier_tick", *_TRAITS, "retention")
 _CHANGED = ("tier", *_TRAITS)
+_TEXTS = ("memory", "content", "note")
 
 
 class Difference(NamedTuple):
@@ -78,10 +79,19 @@ class RunDiff(NamedTuple):
 
 
 def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
-    """The differences between two banks, agent by agent: memories, oldest first, then notes.
+    """The differences between two banks: texts first, for the rest may follow from them.
 
-    The boards of groups follow. How often a memory was used is named where nothing else differs.
+    Use comes last, and is named where nothing else of a memory differs. Otherwise the differences
+    come agent by agent: memories, oldest first, then notes; then the boards of groups.
     """
+    yield from sorted(_by_agent(first, second), key=_place)
+
+
+def _place(found: Difference) -> int:
+    return 0 if found.field in _TEXTS else 2 if found.field in _USE else 1
+
+
+def _by_agent(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
     for agent in _owners(first, second):
         ours, theirs = _kept(first, agent), _kept(second, agent)
         for sequence in sorted({*ours, *theirs}):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..reports import html as page
-from ..reports.plots import number
+from ..reports.numbers import no_interval, number
 
 __all__ = ["AS_IT_WAS", "CHANGED", "KeptEffect", "effects_of", "effects_section"]
 
@@ -145,7 +145,8 @@ def _line(kept: KeptEffect, run: Path) -> list[str]:
 
 
 def _figure(row: Mapping[str, Any]) -> str:
-    ends = ""
+    ends = no_interval(row["n"])
     if row["low"] is not None and row["high"] is not None:
-        ends = f" ({number(row['low'])} to {number(row['high'])})"
-    return f"{page.escape(row['metric'])}: {number(row['mean'])}{ends}"
+        ends = f"{number(row['low'])} to {number(row['high'])}"
+    said = f"{page.escape(row['metric'])}: {number(row['mean'])}"
+    return f"{said} ({ends})" if ends else said

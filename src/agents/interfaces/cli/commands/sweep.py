@@ -114,17 +114,23 @@ def sweep(
 
 def _tell_sweep(results: "SweepResults") -> None:
     """Print a sweep's question, its means, and what differs from the baseline."""
+    from ....simulation.reports.numbers import no_interval
     from ....simulation.reports.sweep_report import arm_of, is_clear, missing
 
-    def ends(row: Mapping[str, Any]) -> str:
-        return "–" if row["low"] is None else f"{row['low']:,.4g} to {row['high']:,.4g}"
+    def ends(row: Mapping[str, Any]) -> str | None:
+        return None if row["low"] is None else f"{row['low']:,.4g} to {row['high']:,.4g}"
 
     if results.question:
         say(results.question)
     variant = ["variant"] if len(results.variants) > 1 else []
     where = [*variant, *results.grid, "metric"]
     means = [
-        {**{key: row[key] for key in where}, "n": row["n"], "mean": row["mean"], "95 %": ends(row)}
+        {
+            **{key: row[key] for key in where},
+            "n": row["n"],
+            "mean": row["mean"],
+            "95 %": ends(row) or no_interval(row["n"]) or "–",
+        }
         for row in results.statistics
     ]
     table("means, with 95 % intervals", means)
@@ -132,7 +138,7 @@ def _tell_sweep(results: "SweepResults") -> None:
         {
             **{key: row[key] for key in where},
             "difference": row["mean"],
-            "95 %": ends(row),
+            "95 %": ends(row) or "–",
             "p (Holm)": row["p_holm"],
             "so": "differs" if is_clear(row) else missing(row),
         }
