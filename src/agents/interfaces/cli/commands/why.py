@@ -60,10 +60,16 @@ def why(
     elif as_json:
         echo_json(plain(found))
     else:
-        _tell(found, everything=everything)
+        from ....simulation.runs.folder import read_folder
+        from ....simulation.worlds.outside import is_outside
+
+        # Only what a program of the user recorded is known: its agents may have done more.
+        is_told = is_outside(read_folder(folder)[0])
+        idle = "the program recorded no action" if is_told else "did nothing"
+        _tell(found, idle, everything=everything)
 
 
-def _tell(found: "Decision", *, everything: bool) -> None:
+def _tell(found: "Decision", idle: str, *, everything: bool) -> None:
     say(f"{found.agent} in tick {found.tick}")
     for name, texts in _seen(found).items():
         for text in texts:
@@ -107,7 +113,7 @@ def _tell(found: "Decision", *, everything: bool) -> None:
         for each in question.found:
             on = "" if each.part == "found" else f" (on the {each.part})"
             say(f"  found {each.score:.4f} {each.id} {each.text}{on}")
-    for line in _deeds(found) or ["did nothing"]:
+    for line in _deeds(found) or [idle]:
         say(line)
     for text in found.told:
         say(f"others told it: {text}")
