@@ -93,6 +93,18 @@ def test_why_shows_searches_actions_and_that_nothing_was_recalled(tmp_path: Path
     assert decision(tmp_path / "run", "Walker_2", 2).did == ()
 
 
+def test_why_does_not_claim_that_an_agent_without_a_recorded_action_did_nothing(
+    tmp_path: Path, tiermem: Tiermem
+) -> None:
+    town = walked(1, n=2, folder=tmp_path / "run")
+    with town.memories.step():
+        pass
+    town.memories.close(report=False)
+    told = tiermem("why", tmp_path / "run", "--agent", "Walker_1", "--tick", 2)[1]
+    assert "the program recorded no action" in told
+    assert "did nothing" not in told
+
+
 def test_why_tells_an_action_as_it_was_at_the_call(tmp_path: Path) -> None:
     town = walked(1, n=1, folder=tmp_path / "run")
     memory = next(iter(town.agents)).memory
@@ -199,6 +211,8 @@ def test_a_run_without_steps_is_a_run(tmp_path: Path, tiermem: Tiermem) -> None:
         ("resume", "--from-tick", "1"),
         ("replay",),
         ("branch", "--at", "1", "--out", "other"),
+        ("effect", "--forget", "Walker_1:I live here."),
+        ("effect", "--forget", "Walker_1:I live here.", "--dry-run"),
     ],
 )
 def test_what_only_the_model_can_do_is_refused(

@@ -98,7 +98,7 @@ def check(
     agent: AgentMemory, rows: list[Any], given: list[Any], filters: dict[str, Any], *, context: bool
 ) -> None:
     """The given ones come first and in their order; everything else has its own reason."""
-    assert [tuple(row[:4]) for row in rows[: len(given)]] == [tuple(hit) for hit in given]
+    assert [tuple(row[:4]) for row in rows[: len(given)]] == [tuple(hit[:4]) for hit in given]
     assert [row.rank for row in rows] == [*range(1, len(given) + 1)] + [None] * (
         len(rows) - len(given)
     )

@@ -137,6 +137,7 @@ def recall(
             if item.sequence in came and item.temperature is Temperature.HOT
         ),
         tuple(notes),
+        tuple(hit.match for hit in hits),
     )
 
 

@@ -29,8 +29,8 @@ class Filter(NamedTuple):
     since_tick: int = 0
     """The memory was created in this tick or later."""
     min_score: float = 0.0
-    """The memory's score, similarity or share of the query's words is at least this. Pinned
-    memories need none of them."""
+    """The memory's score, similarity or share of the query's words is at least this: the hit has
+    the largest of them as ``match``. Pinned memories need none of them."""
     metadata: Condition | None = None
 
     def allows(self, memory: Memory) -> bool:

@@ -306,6 +306,9 @@ class Hit(NamedTuple):
     """What the memory's tier adds to the score."""
     boosted_score: float
     """Score plus boost. Hits are ordered by it; pinned memories come before them."""
+    match: float | None = None
+    """What ``min_score`` was compared with: the largest of the score, the similarity and the share
+    of the query's words. None without a ``min_score``, and for pinned memories, which need none."""
 
 
 class Explanation(NamedTuple):
@@ -334,6 +337,8 @@ class Explanation(NamedTuple):
     """
     trust: float = 1.0
     """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
+    match: float | None = None
+    """What ``min_score`` is compared with, as in :class:`Hit`; None if it was not."""
 
 
 class Hits(list[Hit]):

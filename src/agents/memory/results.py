@@ -27,6 +27,9 @@ class Recall(NamedTuple):
     promoted: tuple[str, ...]
     """The ids of the found memories that this recall made hot."""
     notes: tuple[str, ...] = ()
+    matches: tuple[float | None, ...] = ()
+    """For each memory, what ``min_relevance`` was compared with: the largest of the score, the
+    similarity and the share of the query's words. None without ``min_relevance``."""
 
 
 class RuledMove(NamedTuple):

@@ -25,6 +25,9 @@ class Finding(NamedTuple):
     chunk of a note, and if citations are off.
     """
     memory: Memory
+    match: float | None = None
+    """What ``min_score`` was compared with: the largest of the score, the similarity and the share
+    of the query's words. None if ``min_score`` is 0."""
 
 
 class Findings(list[Finding]):
@@ -71,5 +74,5 @@ def search_notes(
         for hit in found:
             citation = notes.citation(hit.memory) if shown else None
             shown_part = snippet(hit.memory.content, query, stem)
-            findings.append(Finding(shown_part, hit.score, citation, hit.memory))
+            findings.append(Finding(shown_part, hit.score, citation, hit.memory, hit.match))
     return findings

@@ -203,12 +203,13 @@ class ColdSearch:
         if not records:
             return []
         parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]), hidden)
+        scored = zip(records, parts.score.tolist(), parts.evidence.tolist(), strict=True)
         hits = [
-            self._ranker.hit(record.memory(block.agent_id, block.prefix), own)
-            for record, own, evidence in zip(
-                records, parts.score.tolist(), parts.evidence.tolist(), strict=True
+            self._ranker.hit(
+                record.memory(block.agent_id, block.prefix), own, match if only.min_score else None
             )
-            if evidence >= only.min_score
+            for record, own, match in scored
+            if match >= only.min_score
         ]
         hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
         return hits[:most]

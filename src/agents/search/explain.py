@@ -76,7 +76,8 @@ def explained(
                 if own is not None:
                     score = hit.score if trust == 1.0 else own[3]
                     rest = (*own[:3], score - own[2], *own[4:])
-                rows[number] = Explanation(*hit, place, why, *rest)._replace(trust=trust)
+                told = Explanation(*hit[:4], place, why, *rest)
+                rows[number] = told._replace(trust=trust, match=hit.match)
 
     def hidden() -> Iterator[tuple[str, Hit]]:
         for memory in memories:

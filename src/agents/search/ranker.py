@@ -4,8 +4,9 @@ Pinned memories come first, then the best by score and tier boost.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,8 @@ class Scored(NamedTuple):
     front: Front
     trust: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     """The factors of the memories in these columns; None if all are 1."""
+    matches: Mapping[int, NDArray[np.float64]] = MappingProxyType({})
+    """For searches with a least score, by their place in the group: what was compared with it."""
 
 
 class Ranker:
@@ -124,6 +127,10 @@ class Ranker:
             numbers = own[0].table.numbers.take(rows, axis=0)
             given.append(Accesses(scored.members, counts, numbers[:, 0], scores, rows))
             hits = self._hits_of_all(own, counts, rows, numbers, scores)
+            for place, matches in scored.matches.items():
+                end, cut = int(ends[place]), int(cuts[place])
+                values = matches[rows[end - cut : end] - own[place].start].tolist()
+                hits[end - cut : end] = _matched(hits[end - cut : end], values)
             for member, part in zip(scored.members, map(Hits, apart(hits, counts)), strict=True):
                 results[member] = part
         return given
@@ -176,7 +183,8 @@ class Ranker:
             scores.tolist(),
             self._boost_objects[tiers].tolist(),
             (scores + self._boost_array[tiers]).tolist(),
-            strict=True,
+            repeat(None),
+            strict=False,
         )
         return list(map(tuple.__new__, repeat(Hit), fields))  # Hit(…), at half its cost
 
@@ -255,7 +263,7 @@ class Ranker:
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
-        return self._hits(block, columns, scored.scores[0][columns].tolist())
+        return self._scored_hits(block, scored, columns)
 
     def front(self, block: AgentColumns, asked: HybridScore, scope: Scope | None) -> list[Hit]:
         """The memories that come first, with their scores."""
@@ -275,8 +283,8 @@ class Ranker:
         taken = set(candidates)
         outside = [c for c in by_score if c not in taken and scores[c] != EXCLUDED]
         return (
-            self._hits(block, candidates, scores[candidates].tolist()),
-            self._hits(block, outside, scores[outside].tolist()),
+            self._scored_hits(block, scored, candidates),
+            self._scored_hits(block, scored, outside),
         )
 
     def newest(
@@ -300,13 +308,13 @@ class Ranker:
         rest: list[int] = columns[open_to[columns]][:most].tolist()
         return rest
 
-    def hit(self, memory: Memory, own: float) -> Hit:
+    def hit(self, memory: Memory, own: float, match: float | None = None) -> Hit:
         """The hit for a memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
         if self._trusting is not None:
             trust = self._trusting.of(memory)
             own, boost = own * trust, boost * trust
-        return Hit(memory, own, boost, own + boost)
+        return Hit(memory, own, boost, own + boost, match)
 
     def merged(self, candidates: list[Hit], most: int) -> list[Hit]:
         """The ``most`` similar of the candidates from several places, best first."""
@@ -314,6 +322,12 @@ class Ranker:
         del candidates[most:]
         candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
         return candidates
+
+    def _scored_hits(self, block: AgentColumns, scored: Scored, columns: list[int]) -> list[Hit]:
+        """The memories in these columns of one search, as hits."""
+        hits = self._hits(block, columns, scored.scores[0][columns].tolist())
+        matches = scored.matches.get(0)
+        return hits if matches is None else _matched(hits, matches[columns].tolist())
 
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
         memories = block.memories(columns)
@@ -330,6 +344,12 @@ class Ranker:
         """The pinned memories, or what the scope puts in front, as hits."""
         rows = block.pinned if scope is None else scope.front
         return self._hits(block, list(rows), scores)
+
+
+def _matched(hits: Iterable[Hit], matches: Iterable[float]) -> list[Hit]:
+    """The hits with what was compared with the least score."""
+    pairs = zip(hits, matches, strict=True)
+    return [hit._replace(match=match) for hit, match in pairs]
 
 
 def score(
@@ -405,12 +425,19 @@ def _score_group(
         scores[padding] = EXCLUDED
     own = [scopes[member] for member in members]
     front = _take_front(group, own, scores)
-    for row, size, scope, member in zip(scores, sizes, own, members, strict=True):
+    matches: dict[int, NDArray[np.float64]] = {}
+    for place, (scope, size, member) in enumerate(zip(own, sizes, members, strict=True)):
         if scope is not None:
+            row = scores[place, :size]
             if scope.hidden is not None:
-                row[:size][scope.hidden] = EXCLUDED
-            row[:size][evidence.get(member, row[:size]) < scope.min_score] = EXCLUDED
-    return Scored(members, scores, lambda columns: table.tiers.take(first + columns), front)
+                row[scope.hidden] = EXCLUDED
+            if scope.min_score > 0.0:
+                matches[place] = evidence.get(member, row.copy())
+                row[matches[place] < scope.min_score] = EXCLUDED
+    tiers = table.tiers
+    return Scored(
+        members, scores, lambda columns: tiers.take(first + columns), front, matches=matches
+    )
 
 
 def _trusted(group: Scored, blocks: Sequence[AgentColumns], trusting: Trusting) -> Scored:

@@ -14,7 +14,7 @@ from .shapes import shown
 
 __all__ = [
     "advance", "append_note", "compact", "edit_note", "forget", "get", "history", "one_memory",
-    "query", "recall", "search", "spill", "status", "update", "write_note",
+    "query", "recall", "scores_of", "search", "spill", "status", "update", "write_note",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -73,9 +73,12 @@ def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
     found = memory.recall(**_filtered(arguments))
-    scored = zip(found.items, found.scores, strict=True)
+    scored = zip(found.items, found.scores, found.matches, strict=True)
     return {
-        "results": [{**shown(memory.parts, item), "score": score} for item, score in scored],
+        "results": [
+            {**shown(memory.parts, item), "score": score, **_match(match)}
+            for item, score, match in scored
+        ],
         "promoted": list(found.promoted),
         "notes": list(found.notes),
     }
@@ -100,6 +103,7 @@ def search(memory: AgentMemory, arguments: Json) -> Json:
             {
                 "snippet": each.snippet,
                 "score": each.score,
+                **_match(each.match),
                 "citation": each.citation,
                 "memory_id": each.memory.id,
                 "kind": each.memory.kind,
@@ -209,5 +213,14 @@ def _filtered(arguments: Json) -> Json:
 
 
 def _scored(memory: AgentMemory, hit: Hit) -> Json:
-    found = shown(memory.parts, hit.memory)
-    return {**found, "score": hit.score, "boosted_score": hit.boosted_score}
+    return {**shown(memory.parts, hit.memory), **scores_of(hit)}
+
+
+def scores_of(hit: Hit) -> Json:
+    """The numbers of a hit, as results show them."""
+    return {"score": hit.score, "boosted_score": hit.boosted_score, **_match(hit.match)}
+
+
+def _match(match: float | None) -> Json:
+    """What the least score was compared with; nothing if there was none."""
+    return {} if match is None else {"match": match}

@@ -13,6 +13,7 @@ from .shapes import (
     KEY,
     KIND,
     LIMIT,
+    MATCH,
     MATCHED,
     MEMORY,
     MOST_SAID,
@@ -230,7 +231,8 @@ OPERATIONS: dict[str, Operation] = {
                                 "citation": {"type": ["string", "null"]},
                                 "memory_id": ID,
                                 "kind": KIND,
-                            }
+                            },
+                            {"match": MATCH},
                         )
                     ),
                     "note": _NOTE,

@@ -21,6 +21,7 @@ __all__ = [
     "KEY",
     "KIND",
     "LIMIT",
+    "MATCH",
     "MATCHED",
     "MEMORY",
     "MOST_SAID",
@@ -111,7 +112,16 @@ FILTERS: Schema = {
     '{"$gte": 3}}: $eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $exists; $and, $or, $not.',
 }
 LIMIT = whole("At most so many.", 1, 1000)
-SCORE = typed("number", "How well it must match.", minimum=0, maximum=1)
+SCORE = typed(
+    "number",
+    "How well it must match: by score, similarity or share of the query's words.",
+    minimum=0,
+    maximum=1,
+)
+MATCH = typed(
+    "number",
+    "The largest of score, similarity and share of the query's words, where a least was asked for.",
+)
 
 
 def object_of(
@@ -169,9 +179,10 @@ _BESIDE: dict[str, Schema] = {
     ),
 }
 MEMORY = object_of(_SEEN, _BESIDE)
-MATCHED = object_of({**_SEEN, "score": {"type": "number"}}, _BESIDE)
+MATCHED = object_of({**_SEEN, "score": {"type": "number"}}, {**_BESIDE, "match": MATCH})
 SCORED = object_of(
-    {**_SEEN, "score": {"type": "number"}, "boosted_score": {"type": "number"}}, _BESIDE
+    {**_SEEN, "score": {"type": "number"}, "boosted_score": {"type": "number"}},
+    {**_BESIDE, "match": MATCH},
 )
 
 

@@ -183,6 +183,18 @@ def test_search_gives_what_the_library_gives(tiermem: Command, folder: Path) -> 
     assert [row["score"] for row in rows["results"]] == [hit.score for hit in hits]
 
 
+def test_search_says_what_it_compared_with_the_least_score(tiermem: Command, folder: Path) -> None:
+    asked = ("search", folder, "-a", "alice", "who", "likes", "trading?")
+    least = ("--min-score", "0.2")
+    pinned, found = tiermem(*asked, *least, "--json").json["results"]
+    assert "match" not in pinned
+    assert found["match"] >= max(0.2, found["score"])
+    assert tiermem(*asked, *least).out.splitlines()[1] == "id\tscore\tmatch\ttier\tmemory"
+    assert tiermem(*asked).out.splitlines()[1] == "id\tscore\ttier\tmemory"
+    told = tiermem(*asked, *least, "--explain", "--json").json
+    assert [row["match"] for row in told[:2]] == [None, round(found["match"], 4)]
+
+
 def test_search_does_not_count_as_use(tiermem: Command, folder: Path) -> None:
     before = state(folder)
     for _ in range(2):

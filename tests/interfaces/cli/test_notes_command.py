@@ -103,9 +103,9 @@ def test_an_agent_without_notes_has_none_to_list(tiermem: Command, folder: Path)
 def test_a_search_gives_score_citation_and_snippet(notes: Command) -> None:
     title, names, best, *_ = notes("search", "who", "repairs", "bicycles?").out.splitlines()
     assert title == "alice searches: who repairs bicycles?"
-    assert names == "score\tcitation\tsnippet"
-    score, citation, snippet = best.split("\t")
-    assert 0 < float(score) <= 1
+    assert names == "score\tmatch\tcitation\tsnippet"
+    score, match, citation, snippet = best.split("\t")
+    assert 0 < float(score) <= float(match) <= 1
     assert (citation, snippet) == ("memory/dave.md#L1", "Dave repairs bicycles.")
 
 

@@ -131,6 +131,37 @@ def test_what_is_only_similar_passes_a_minimum_that_its_similarity_reaches(make:
     ]
 
 
+@pytest.mark.parametrize("temperature", ["warm", "cold"])
+def test_a_hit_says_what_was_compared_with_the_minimum(make: Make, temperature: str) -> None:
+    alice, query = make(), "a ship went under the day before"
+    alice.add_many([*SMALL_TALK, "The vessel sank in a storm"])
+    alice.pin(alice.add("keep calm").id)
+    if temperature == "cold":
+        alice.demote(alice.all()[-2].id, "cold")
+    pinned, hit = alice.search(query, min_score=0.3, include_cold=True)
+    assert hit.memory.content == "The vessel sank in a storm"
+    assert hit.match is not None
+    assert hit.score < 0.3 <= hit.match
+    assert pinned.match is None
+    assert {each.match for each in alice.search(query, include_cold=True)} == {None}
+    told = alice.explain(query, min_score=0.3, include_cold=True)
+    assert [each.match for each in told if each.rank == 2] == [hit.match]
+    found = alice.recall(query, 5, min_relevance=0.3, auto_promote=False)
+    assert hit.match in found.matches
+    assert all(each is not None and each >= 0.3 for each in found.matches)
+
+
+def test_of_several_searches_each_hit_has_its_own_match(make: Make) -> None:
+    alice, bob = make(), make(preset="vector")
+    for each in (alice, bob):
+        each.add_many([*SMALL_TALK, "The vessel sank in a storm", "fish"])
+        each.pin(each.add("keep calm").id)
+        for hit in each.search("a ship went under", min_score=0.1)[1:]:
+            assert hit.match is not None
+            assert hit.match >= max(hit.score, 0.1)
+            assert each is alice or hit.match == hit.score
+
+
 def test_questions_are_not_learned(make: Make) -> None:
     alice = make()
     alice.add("fish is cheap")

@@ -48,6 +48,28 @@ def test_a_query_has_a_least_score(alice: AgentMemory) -> None:
     assert [each["content"] for each in result["results"]] == ["north <1 0>"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "least"),
+    [
+        ("memory_query", "min_score"),
+        ("memory_recall", "min_relevance"),
+        ("memory_search", "min_score"),
+    ],
+)
+def test_results_say_what_was_compared_with_the_least_score(operation: str, least: str) -> None:
+    given = {"query": "gate", least: 0.9}
+    with MemoryBank.ephemeral() as bank:
+        alice = bank.agent("alice")
+        alice.add("the gate was open all night and nobody came")
+        result = tools.call(alice, operation, given).result
+        assert result is not None
+        (row,) = result["results"]
+        assert row["match"] == 1.0 > row["score"]
+        result = tools.call(alice, operation, {**given, least: 0}).result
+        assert result is not None
+        assert "match" not in result["results"][0]
+
+
 def test_a_session_takes_no_level_of_the_filters(alice: AgentMemory) -> None:
     kept = alice.add("east <1 1>", metadata={"day": 3}, session="trip")
     filters: dict[str, Any] = {"metadata.day": 4}

@@ -14,6 +14,7 @@ from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..runs.trusting import check_run
 from ..statistics import differences
 from ..sweeps.worker import KILLED, in_processes
+from ..worlds.outside import check_inside
 from .arms import Arm, Pair, check_null, future_pair, run_arm, seed_pair
 from .cost import Cost, cost_of
 from .interventions import Change, Intervention, read_intervention
@@ -122,6 +123,7 @@ def effect(
     below ``if __name__ == "__main__":``.
     """
     folder = Path(run)
+    check_inside(read_folder(folder)[0])
     given = read_intervention(
         folder, at, forget=one_or_more(forget), never_heard=one_or_more(never_heard),
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
@@ -160,6 +162,7 @@ def expected_cost(
 ) -> Cost:
     """What :func:`effect` with the same arguments would run and ask; it runs nothing."""
     folder = Path(run)
+    check_inside(read_folder(folder)[0])
     check_metrics(folder, metrics)
     texts = {name: one_or_more(each) for name, each in changes.items()}
     assignments = texts.pop("set", ())

@@ -195,6 +195,7 @@ def explained(
     shown = [each for each in found if everything or each.rank or each.reason in near]
     is_classic = any(each.recency or each.importance for each in found)
     is_trust_cut = any(each.trust != 1 for each in found)
+    is_matched = any(each.match is not None for each in found)
     rows = [
         {
             "rank": each.rank,
@@ -205,6 +206,7 @@ def explained(
                 else {}
             ),
             **({"trust": each.trust} if is_trust_cut else {}),
+            **({"match": each.match and round(each.match, 4)} if is_matched else {}),
             "boost": each.boost,
             "total": round(each.boosted_score, 4),
             "why": each.reason,

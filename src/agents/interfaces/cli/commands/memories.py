@@ -186,7 +186,8 @@ def search(
             min=0,
             max=1,
             callback=no_nan,
-            help="Only memories with at least this score, from 0 to 1.",
+            help="Only memories whose match is at least this, from 0 to 1: the largest of score, "
+            "similarity and share of the words.",
         ),
     ] = None,
     filters: Annotated[
@@ -259,11 +260,10 @@ def search(
         else:
             hits = memory.search(query, limit, **only, **more)
         if as_json:
+            from ....tools.handlers import scores_of
             from ....tools.shapes import shown
 
-            scores = [{"score": hit.score, "boosted_score": hit.boosted_score} for hit in hits]
-            found = [shown(bank.parts, hit.memory) for hit in hits]
-            rows = [{**one, **score} for one, score in zip(found, scores, strict=True)]
+            rows = [{**shown(bank.parts, hit.memory), **scores_of(hit)} for hit in hits]
             echo_json({"results": rows, "note": hits.note})
             return
         wanted = bank.settings.memory.default_limit if limit is None else limit
@@ -274,6 +274,7 @@ def search(
         {
             "id": shown_id(hit.memory.id),
             "score": round(hit.score, 4),
+            **({"match": hit.match and round(hit.match, 4)} if min_score else {}),
             "tier": TIER_NAMES[hit.memory.tier],
             "memory": hit.memory.content,
         }

@@ -70,7 +70,7 @@ def notes(
             min=0,
             max=1,
             callback=no_nan,
-            help="For search: the lowest score, from 0 to 1; without it, notes.min_score.",
+            help="For search: the lowest match, from 0 to 1; without it, notes.min_score.",
         ),
     ] = None,
     first: Annotated[
@@ -163,6 +163,7 @@ def _search(
     rows = [
         {
             "score": round(found.score, 4),
+            **({} if found.match is None else {"match": round(found.match, 4)}),
             "citation": found.citation,
             **({"id": found.memory.id} if as_json else {}),
             "snippet": found.snippet if as_json else found.snippet.strip(),

@@ -67,10 +67,16 @@ def why(
     elif as_json:
         echo_json(plain(found))
     else:
-        _tell(found, everything=everything, ids=ids)
+        from ....simulation.runs.folder import read_folder
+        from ....simulation.worlds.outside import is_outside
+
+        # Only what a program of the user recorded is known: its agents may have done more.
+        is_told = is_outside(read_folder(folder)[0])
+        idle = "the program recorded no action" if is_told else "did nothing"
+        _tell(found, idle, everything=everything, ids=ids)
 
 
-def _tell(found: "Decision", *, everything: bool, ids: bool) -> None:
+def _tell(found: "Decision", idle: str, *, everything: bool, ids: bool) -> None:
     say(f"{found.agent} in tick {found.tick}")
     for name, texts in _seen(found).items():
         for text in texts:
@@ -116,7 +122,7 @@ def _tell(found: "Decision", *, everything: bool, ids: bool) -> None:
             # The last digits would be those of a memory of the agent's own.
             identifier = each.id if on else shown_id(each.id, whole=ids)
             say(f"  found {each.score:.4f} {identifier} {each.text}{on}")
-    for line in _deeds(found) or ["did nothing"]:
+    for line in _deeds(found) or [idle]:
         say(line)
     for text in found.told:
         say(f"others told it: {text}")
