@@ -176,6 +176,13 @@ def test_on_a_terminal_an_id_is_its_last_digits_unless_all_of_it_is_wanted(whole
     assert all(f"│ {each} │" in on_a_terminal(*arguments, "--ids") for each in ids)
 
 
+def test_on_a_narrow_terminal_the_heads_of_numbers_leave_room_for_the_memories(
+    whole: Path,
+) -> None:
+    head = on_a_terminal("show", whole, "-a", "bob", "-t", 1, columns=60).splitlines()[2:5]
+    assert [line.split("┃")[4].strip() for line in head] == ["in", "tier", "since"]
+
+
 @pytest.mark.parametrize(
     ("options", "chosen"),
     [

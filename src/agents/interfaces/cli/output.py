@@ -83,16 +83,24 @@ def table(title: str, rows: list[dict[str, Any]], as_json: bool = False) -> None
 
     # Of Text, not of str: Rich would read emoji names and backslashes of a memory as its own.
     drawn = Table(title=Text(title) if title else None, title_justify="left", header_style="bold")
-    for head, (key, value) in zip(heads, rows[0].items(), strict=True):
+    console = Console()
+    widths = [max(map(len, column)) for column in zip(heads, *texts, strict=True)]
+    is_narrow = sum(widths) + 3 * len(widths) + 1 > console.width
+    for at, (head, key) in enumerate(zip(heads, rows[0], strict=True)):
+        values = [row[key] for row in rows if row.get(key) is not None]
+        is_number = bool(values) and all(map(_is_number, values))
+        # The words of a number's head stand below each other where memories need the place.
+        parts = [*head.split(), *(line[at] for line in texts)]
         drawn.add_column(
             Text(head),
-            justify="right" if _is_number(value) else "left",
+            justify="right" if is_number else "left",
             overflow="fold",
             no_wrap=key in ("id", "move"),  # a user copies an id
+            max_width=max(map(len, parts)) if is_number and is_narrow else None,
         )
     for line in texts:
         drawn.add_row(*map(Text, line))
-    Console().print(drawn)
+    console.print(drawn)
 
 
 def _takes_all_characters() -> bool:

@@ -41,7 +41,7 @@ class Screen:
         if not self._quiet and self.console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(),
+                BarColumn(bar_width=20),  # on 80 columns, the time left has a place
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
                 _TimeLeft(),
@@ -76,7 +76,9 @@ class Screen:
             speed = "" if rate is None else f"{_digits(rate)} {unit}/s"
             if self._bar is not None:
                 if name not in self._tasks:
-                    self._tasks[name] = self._bar.add_task(name, total=total, rate="", pace=pace)
+                    self._tasks[name] = self._bar.add_task(
+                        name, total=total, completed=done, rate=speed, pace=pace
+                    )
                 self._bar.update(self._tasks[name], completed=done, total=total, rate=speed)
             elif done == total or time.monotonic() - self._last_line > _SECONDS_BETWEEN_LINES:
                 self._last_line = time.monotonic()
