@@ -1,10 +1,13 @@
 """What can be compared of a run, and where two runs part."""
 
+from itertools import takewhile
 from typing import Any
 
 from ..bank.memory_bank import MemoryBank
 
 __all__ = ["Story", "difference", "story_of", "unlike"]
+
+_LONGEST = 80
 
 Story = dict[str, Any]
 """The records of a run's ticks, its memories, and its last world, as JSON values."""
@@ -60,4 +63,18 @@ def unlike(where: str, one: Any, two: Any) -> str | None:
             if found:
                 return found
         return None
-    return None if one == two else f"{where} is {one!r:.80}, and {two!r:.80}"
+    return None if one == two else f"{where} is {', and '.join(_near(repr(one), repr(two)))}"
+
+
+def _near(*texts: str) -> list[str]:
+    """The texts; of long ones, the part in which they differ."""
+    if max(map(len, texts)) <= _LONGEST:
+        return list(texts)
+    same = takewhile(lambda each: len(set(each)) == 1, zip(*texts, strict=False))
+    start = max(0, sum(1 for _ in same) - _LONGEST // 2)
+    return [
+        ("…" if start else "")
+        + each[start : start + _LONGEST]
+        + ("…" if len(each) > start + _LONGEST else "")
+        for each in texts
+    ]

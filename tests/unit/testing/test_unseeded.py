@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from tiermem.testing.stories import unlike
 from tiermem.testing.unseeded import watched
 
 CLOCK, RANDOM = "reads the clock", "is not seeded"
@@ -69,3 +70,13 @@ def test_numpy_is_as_it_was_afterwards(tmp_path: Path) -> None:
     before = np.random.rand
     lines_of("import numpy as np; np.random.rand()", tmp_path)
     assert np.random.rand is before
+
+
+def test_long_texts_are_cut_to_the_part_that_differs() -> None:
+    told = unlike("memory ", ["so " * 99 + "red" + " so" * 99], ["so " * 99 + "blue" + " so" * 99])
+    assert told is not None
+    one, two = told.split(", and ")
+    assert "red" in one
+    assert "blue" in two
+    assert len(told) < 200
+    assert unlike("", {"a": 1}, {"a": 2}) == "a is 1, and 2"
