@@ -177,6 +177,15 @@ def ctrl_c(play: Round) -> Iterator[Outcome]:
 
 def torn_log(play: Round) -> Iterator[Outcome]:
     """The end of the write-ahead log of a killed bank is cut or garbled."""
+    yield from _torn(play, "torn-log")
+
+
+def two_files(play: Round) -> Iterator[Outcome]:
+    """The same, and a record of the last commit is damaged or deleted as well."""
+    yield from _torn(play, "two-files", "journal.db-head", "bank.head", "bank.id")
+
+
+def _torn(play: Round, fault: str, *others: str) -> Iterator[Outcome]:
     job = play.job(2000)
     child = play.start(job)
     play.until_said(job, child, "k ", play.rng.randint(2, 60))
@@ -191,7 +200,16 @@ def torn_log(play: Round) -> Iterator[Outcome]:
         log = each / "journal.db-wal"
         if log.exists():
             done = mutate(log, play.rng, tail=True)
-            yield _noticed(play, "torn-log", each, allowed, states, done)
+            if others:
+                done += f"; {_damaged(play, each / play.rng.choice(others))}"
+            yield _noticed(play, fault, each, allowed, states, done)
+
+
+def _damaged(play: Round, path: Path) -> str:
+    if play.rng.random() < 0.25 or not path.exists():
+        path.unlink(missing_ok=True)
+        return f"{path.name}: deleted"
+    return mutate(path, play.rng)
 
 
 def journal_pages(play: Round) -> Iterator[Outcome]:
@@ -285,6 +303,7 @@ FAULTS: dict[str, tuple[Fault, int, bool]] = {
     "enospc": (enospc, 4, True),
     "eio": (eio, 4, True),
     "torn-log": (torn_log, 3, False),
+    "two-files": (two_files, 3, False),
     "journal-pages": (journal_pages, 4, False),
     "note-files": (note_files, 2, False),
     "checkpoint-bytes": (checkpoints, 2, False),

@@ -1,7 +1,13 @@
 """Damage in the journal's write-ahead log, and an older journal in the place of a newer one."""
 
+import os
 import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType, FunctionType
+from typing import Any
 
 import pytest
 from damaged_journals import listing
@@ -9,6 +15,9 @@ from damaged_journals import listing
 from agents import BankDamaged, CommitFailed, MemoryBank
 from agents.bank import history
 from agents.exchange.salvage import salvage
+from agents.storage import head_record, private_files
+from agents.storage.head_record import HeadRecord
+from agents.storage.journal.journal import Journal
 from embedders import Directions
 
 LOST = "has lost commits"
@@ -150,6 +159,204 @@ def test_a_record_that_is_not_whole_is_no_record_and_is_told(
     caplog.clear()
     with _open(folder):
         assert not caplog.messages
+
+
+# Damage to the log and to a record of the last commit at once
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a bank that was closed, opened again and killed, and the hash of its state."""
+    folder = tmp_path_factory.mktemp("killed") / "bank"
+    with _open(folder) as bank:
+        bank.add_many([("alice", f"base {number}") for number in range(5)])
+    copy = folder.with_name("copy")
+    with _open(folder) as bank:
+        for number in range(8):
+            bank.agent("alice").add(f"acknowledged {number}")
+        shutil.copytree(folder, copy)
+        return copy, bank.state_hash()
+
+
+def _flip(place: int) -> Callable[[bytes], bytes]:
+    def flip(data: bytes) -> bytes:
+        at = place % len(data)
+        return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+    return flip
+
+
+OF_THE_LOG: dict[str, Callable[[bytes], bytes] | None] = {
+    "whole": lambda data: data,
+    "without its last commit": lambda data: data[:-100],
+    "cut": lambda data: data[: len(data) * 2 // 3],
+    "flipped": lambda data: _flip(len(data) // 2)(data),
+    "empty": lambda data: b"",
+    "gone": None,
+}
+OF_A_RECORD: dict[str, Callable[[bytes], bytes] | None] = {
+    "gone": None,
+    "empty": lambda data: b"",
+    "cut": lambda data: data[:20],
+    "zeros": lambda data: bytes(len(data)),
+    "garbage": lambda data: b"x" * 100,
+    "flipped at the start": _flip(0),
+    "flipped in the number": _flip(4),
+    "flipped in the hash": _flip(20),
+    "flipped in the check": _flip(47),
+    "flipped at the end": _flip(-10),
+}
+
+
+def _damage(path: Path, how: Callable[[bytes], bytes] | None) -> None:
+    if how is None:
+        path.unlink()
+    else:
+        path.write_bytes(how(path.read_bytes()))
+
+
+@pytest.mark.parametrize("name", ["journal.db-head", "bank.head", "bank.id"])
+@pytest.mark.parametrize("log", OF_THE_LOG)
+def test_a_damaged_log_and_a_damaged_record_lose_nothing_in_silence(
+    killed: tuple[Path, str], tmp_path: Path, name: str, log: str
+) -> None:
+    for number, how in enumerate(OF_A_RECORD.values()):
+        folder = tmp_path / str(number)
+        shutil.copytree(killed[0], folder)
+        (folder / "journal.db-shm").unlink()
+        _damage(folder / "journal.db-wal", OF_THE_LOG[log])
+        _damage(folder / name, how)
+        if name != "journal.db-head" and log == "whole":
+            with _open(folder) as bank:
+                assert bank.state_hash() == killed[1]
+        elif log == "whole":  # whether it is whole is not known
+            with suppress(BankDamaged), _open(folder) as bank:
+                assert bank.state_hash() == killed[1]
+        else:
+            with pytest.raises(BankDamaged, match="lost commits"):
+                _open(folder)
+            assert not salvage(folder).is_complete
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("gone", "journal.db-head of the last one is missing; how many commits are missing is not"),
+        ("empty", "journal.db-head of the last one is damaged; how many are missing is not known"),
+        ("flipped at the start", "ends at commit 1, and 9 were acknowledged"),
+        ("flipped at the end", "ends at commit 1, and 8 were acknowledged"),
+    ],
+)
+def test_the_error_says_what_is_known_of_the_commits_that_are_missing(
+    killed: tuple[Path, str], tmp_path: Path, how: str, said: str
+) -> None:
+    folder = tmp_path / "bank"
+    shutil.copytree(killed[0], folder)
+    (folder / "journal.db-wal").unlink()
+    _damage(folder / "journal.db-head", OF_A_RECORD[how])
+    before = listing(folder)
+    with pytest.raises(BankDamaged, match="lost commits: it ends at commit 1, and ") as caught:
+        _open(folder)
+    assert listing(folder) == before
+    assert said in str(caught.value)
+    for name in ("journal.db-head", "bank.head"):
+        if (folder / name).exists():
+            assert str(folder / name) in caught.value.hint
+            (folder / name).unlink()
+    with _open(folder) as bank:  # as the hint says
+        assert len(bank.agent("alice").all()) == 5
+
+
+def test_a_damaged_number_is_told_if_it_can_be_read(
+    killed: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "bank"
+    shutil.copytree(killed[0], folder)
+    (folder / "journal.db-wal").unlink()
+    record = folder / "journal.db-head"
+    record.write_bytes(_flip(20)(_flip(68)(record.read_bytes())))  # the hashes of both slots
+    with pytest.raises(BankDamaged, match="as far as it can be read, 9 were acknowledged"):
+        _open(folder)
+
+
+class Kills:
+    """Copies a bank's folder wherever the records of its last commit may be half written."""
+
+    CODE = frozenset(
+        each.__code__
+        for owner in (HeadRecord, Journal)
+        for each in vars(owner).values()
+        if isinstance(each, FunctionType)
+    ) | {private_files.replace_file.__code__}
+
+    def __init__(self, folder: Path, into: Path) -> None:
+        self._folder = folder
+        self._into = into
+        self._seen: set[tuple[tuple[str, bytes], ...]] = set()
+        self.contents: list[str] = []
+        """What was acknowledged."""
+        self.left: list[tuple[Path, int]] = []
+        """The copies, and how many memories were acknowledged by then."""
+
+    def look(self, *_: object) -> None:
+        """Copy the folder, if it is not as it was before."""
+        if not (self._folder / "journal.db").exists():
+            return
+        files = sorted(path for path in self._folder.iterdir() if path.is_file())
+        state = tuple((path.name.split(".tmp")[0][:12], path.read_bytes()) for path in files)
+        if state not in self._seen:
+            self._seen.add(state)
+            copy = self._into / str(len(self.left))
+            shutil.copytree(self._folder, copy)
+            self.left.append((copy, len(self.contents)))
+
+    def trace(self, frame: FrameType, event: str, _: object) -> Any:
+        """A trace function that looks before each line that writes records."""
+        if frame.f_code not in self.CODE:
+            return None
+        self.look()
+        return self.trace
+
+    def add(self, bank: MemoryBank) -> None:
+        text = f"memory {len(self.contents)}"
+        bank.agent("alice").add(text)
+        self.contents.append(text)
+
+
+def test_a_kill_while_the_records_are_written_leaves_a_bank_that_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, before = tmp_path / "bank", sys.gettrace()
+    kills = Kills(folder, tmp_path)
+    write = os.pwrite
+
+    def halfway(file: int, data: bytes, place: int) -> int:
+        write(file, data[: len(data) // 2], place)
+        kills.look()
+        return write(file, data, place)
+
+    monkeypatch.setattr(head_record.os, "pwrite", halfway)
+    sys.settrace(kills.trace)
+    try:
+        for _ in range(2):
+            with _open(folder) as bank:
+                for _ in range(3):
+                    kills.add(bank)
+        (folder / "journal.db-head").write_bytes(b"x" * 100)  # the bank is closed, and needs none
+        with _open(folder) as bank:
+            kills.add(bank)
+            bank.advance(1)
+        monkeypatch.undo()
+        history.rewind(folder, 0)
+        with _open(folder) as bank:
+            kills.add(bank)
+    finally:
+        sys.settrace(before)
+    assert len(kills.left) > 30
+    for copy, count in kills.left:
+        with _open(copy) as bank:
+            found = [memory.content for memory in bank.agent("alice").all()]
+        assert found in (kills.contents[:count], kills.contents[: count + 1]), copy
 
 
 # An older journal in the place of a newer one, and no record with it

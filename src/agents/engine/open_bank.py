@@ -27,7 +27,6 @@ from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
 from ..storage.guard import Guard
-from ..storage.head_record import bank_record
 from ..storage.interrupts import Block, hold_signals, interruptible, let_signals_come, whole
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock, OneWriter
@@ -133,7 +132,7 @@ class OpenBank(OneWriter):
         journal = self.ledger.journal
         if self.folder is None or self.ledger.is_broken or not journal.file.is_there():
             return
-        bank_record(self.folder).update(journal.head, journal.hash)
+        journal.rest()
 
     def leave_to_parent(self) -> None:
         """In a forked process: the bank is the parent's, and closed for this process.

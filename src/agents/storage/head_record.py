@@ -5,6 +5,12 @@ never written. So damage in the log looks like a bank that ended earlier. The re
 kept at three places, since one may be lost with the log, or be replaced by an older copy:
 ``journal.db-head`` has each commit, ``bank.head`` the last one when the bank was opened or closed,
 and ``tiermem.head`` in the folder of a local store the one up to which the store was written.
+
+``journal.db-head`` has two slots, and a commit is written into the slot of the older one. A kill in
+the middle leaves the other slot whole, and the journal has the commit that was being written.
+Before the first commit after an opening, ``journal.db-head`` is made whole, and then ``bank.head``
+says that commits come; a closing says that none came after its own. So a slot that is not whole
+beside a journal without a later commit, or no record where commits came, is damage, and no kill.
 """
 
 import contextlib
@@ -12,13 +18,23 @@ import logging
 import os
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import CommitFailed
-from .private_files import FILE_MODE
+from .private_files import replace_file
+from .sqlite import discard, sync_folder
 
-__all__ = ["STORE_RECORD", "Acknowledged", "HeadRecord", "bank_record", "records_of"]
+__all__ = [
+    "STORE_RECORD",
+    "Acknowledged",
+    "Found",
+    "HeadRecord",
+    "doubt",
+    "find_records",
+    "records_of",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +43,12 @@ STORE_RECORD = "tiermem.head"
 _RECORD = struct.Struct("<4sQ32s")
 _START = _RECORD.size
 _SIZE = _START + 4
-_MAGIC = b"tmhd"
+_PLAIN, _BUSY, _AT_REST = b"tmhd", b"tmhb", b"tmhr"
+"""How a record begins: it says no more; commits came after it; none came before the next one."""
+_LIKELY = 1 << 20
+"""A number in a damaged record that is this much too large says nothing."""
 # A bank from somebody else may have a link there, to a file that is not its own.
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Acknowledged(NamedTuple):
@@ -38,71 +57,145 @@ class Acknowledged(NamedTuple):
     commit: int
     hash: bytes
     path: Path
+    kind: bytes = _PLAIN
 
     def is_in(self, commit: int, digest: bytes) -> bool:
         """Whether a journal has it that ends with this commit, as far as its end shows."""
         return self.commit < commit or (self.commit, self.hash) == (commit, digest)
 
 
-class HeadRecord:
-    """The record in the file at ``path``, of the bank ``owner`` if it says so. Written in place.
+class Found(NamedTuple):
+    """What was found of a record."""
 
-    The commit is on disk before the record is written, and the record is not synced: after a power
-    cut it may be old, and never ahead. It costs one system call and no wait.
+    path: Path
+    is_there: bool
+    slots: Sequence[Acknowledged | None] = ()
+    """None for a slot that is not whole."""
+    numbers: Sequence[int] = ()
+    """The commits that the slots name, whole or not."""
+
+    @property
+    def last(self) -> Acknowledged | None:
+        """The last commit of a slot that is whole."""
+        return max(filter(None, self.slots), key=lambda slot: slot.commit, default=None)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the file is there and has no slot that is whole."""
+        return self.is_there and self.last is None
+
+    def warn(self) -> None:
+        """Tell the log of a record that is damaged."""
+        if self.is_damaged:
+            logger.warning(
+                "the record %s is damaged: it can't say whether the journal has lost commits",
+                self.path,
+            )
+
+
+class HeadRecord:
+    """The record in the file at ``path``, of the bank ``owner`` if it says so.
+
+    The commit is on disk before the record is written in place, and that is not synced: after a
+    power cut it may be old, and never ahead. It costs one system call and no wait.
     """
 
     def __init__(self, path: Path, owner: str = "") -> None:
         self.path = path
         self._owner = owner.encode()
         self._file = -1
+        self._next = 0
+        """The slot that the next commit is written into."""
+
+    def find(self) -> Found:
+        """What is there; nothing if the file is another bank's."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return Found(self.path, False)
+        except OSError:
+            data = b""
+        record, check, owner = data[:_START], data[_START:_SIZE], data[_SIZE:]
+        if owner != self._owner and check == _check(record + owner):
+            return Found(self.path, False)
+        size = _SIZE + len(self._owner)
+        parts = [data[at : at + size] for at in range(0, len(data) or 1, size)]
+        numbers = [_RECORD.unpack(part[:_START])[1] for part in parts if len(part) >= _START]
+        return Found(self.path, True, [self._read(part) for part in parts], numbers)
+
+    def _read(self, data: bytes) -> Acknowledged | None:
+        record, check, owner = data[:_START], data[_START:_SIZE], data[_SIZE:]
+        if len(data) < _SIZE or owner != self._owner or check != _check(record + owner):
+            return None
+        kind, commit, digest = _RECORD.unpack(record)
+        is_known = kind in (_PLAIN, _BUSY, _AT_REST)
+        return Acknowledged(commit, digest, self.path, kind) if is_known else None
 
     def read(self) -> Acknowledged | None:
         """What the file says; None if there is none, if it is not whole, or another bank's."""
+        return self.find().last
+
+    def update(self, commit: int, digest: bytes, *, at_rest: bool = False) -> None:
+        """Record a commit if the file says something else; ``at_rest`` says that no more came."""
+        own = Acknowledged(commit, digest, self.path, _AT_REST if at_rest else _PLAIN)
+        if commit and self.read() != own:
+            self._replace(own)
+
+    def begin(self, commit: int, digest: bytes) -> bool:
+        """Make the file ready for :meth:`write`; False, and a word in the log, if it can't be.
+
+        If it is not there with two whole slots, it gets this commit, which the journal ends with.
+        """
+        found = self.find()
+        if len(found.slots) != 2 or None in found.slots:
+            if not self._replace(Acknowledged(commit, digest, self.path), slots=2):
+                return False
+            found = self.find()
         try:
-            return self._read()
-        except (OSError, ValueError):
-            return None
+            self._file = os.open(self.path, _FLAGS)
+        except OSError as error:
+            self._tell(error)
+            return False
+        self._next = int(found.last is found.slots[0])
+        return True
 
-    def _read(self) -> Acknowledged | None:
-        data = self.path.read_bytes()
-        record, check, owner = data[:_START], data[_START:_SIZE], data[_SIZE:]
-        if len(data) < _SIZE or not data.startswith(_MAGIC) or check != _check(record + owner):
-            raise ValueError("the record is not whole")
-        _, commit, digest = _RECORD.unpack(record)
-        return Acknowledged(commit, digest, self.path) if owner == self._owner else None
-
-    def check(self) -> Acknowledged | None:
-        """:meth:`read`; the log has a warning for a file that is not whole."""
-        with contextlib.suppress(OSError):
-            try:
-                return self._read()
-            except ValueError:
-                logger.warning(
-                    "the record %s is damaged: it can't say whether the journal has lost commits",
-                    self.path,
-                )
-        return None
-
-    def update(self, commit: int, digest: bytes) -> None:
-        """:meth:`write`, if the file says something else; then close it."""
-        found = self.read()
-        if commit and (found is None or found[:2] != (commit, digest)):
-            self.write(commit, digest)
-            self.close()
+    def expect_more(self, commit: int, digest: bytes) -> None:
+        """Say that commits come after this one."""
+        if not self._replace(Acknowledged(commit, digest, self.path, _BUSY)):
+            discard(self.path)  # it must not say that none came
 
     def write(self, commit: int, digest: bytes) -> None:
-        """Record a commit. The commit is safe already, so a failure is logged and no error."""
-        record = _RECORD.pack(_MAGIC, commit, digest)
+        """Record a commit in place, after :meth:`begin`. A failure is logged: the commit is safe.
+
+        Where :meth:`begin` failed, it is tried again.
+        """
+        if self._file < 0 and not self.begin(commit, digest):
+            return
+        data = self._packed(Acknowledged(commit, digest, self.path))
         try:
-            is_first = self._file < 0
-            if is_first:
-                self._file = os.open(self.path, _FLAGS, FILE_MODE)
-            data = record + _check(record + self._owner) + self._owner
-            os.pwrite(self._file, data, 0)
-            if is_first:
-                os.ftruncate(self._file, len(data))  # it may have been longer, and damaged
+            os.pwrite(self._file, data, self._next * len(data))
         except OSError as error:
-            logger.warning("the last commit could not be recorded in %s: %s", self.path, error)
+            self._tell(error)
+        else:
+            self._next = 1 - self._next
+
+    def _replace(self, own: Acknowledged, slots: int = 1) -> bool:
+        """Write the file anew: whoever reads it finds the old one or the new one."""
+        self.close()
+        try:
+            replace_file(self.path, self._packed(own) * slots)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            self._tell(error)
+            return False
+        return True
+
+    def _packed(self, own: Acknowledged) -> bytes:
+        record = _RECORD.pack(own.kind, own.commit, own.hash)
+        return record + _check(record + self._owner) + self._owner
+
+    def _tell(self, error: OSError) -> None:
+        logger.warning("the last commit could not be recorded in %s: %s", self.path, error)
 
     def forget(self) -> None:
         """The journal is about to go back."""
@@ -124,16 +217,48 @@ class HeadRecord:
 
 
 def records_of(path: Path) -> list[HeadRecord]:
-    """The records of the journal at ``path``; the first one is written with each commit."""
+    """The records of the journal at ``path``; the first one is written with each commit.
+
+    Who deletes them begins with the last one: a kill in between must not look like damage.
+    """
     records = [HeadRecord(path.with_name(f"{path.name}-head"))]
     if path.name == "journal.db":  # and not one that will replace it
-        records.append(bank_record(path.parent))
+        records.append(HeadRecord(path.with_name("bank.head")))
     return records
 
 
-def bank_record(folder: Path) -> HeadRecord:
-    """The record of the bank in a folder."""
-    return HeadRecord(folder / "bank.head")
+def find_records(path: Path) -> list[Found]:
+    """What is there of the records of the journal at ``path``.
+
+    Another process may write them meanwhile. It makes the first one before the second says that
+    there is one.
+    """
+    return [each.find() for each in reversed(records_of(path))][::-1]
+
+
+def doubt(found: Sequence[Found], head: int, digest: bytes) -> str | None:
+    """Why a journal that ends with this commit may have lost later ones; None if it has not.
+
+    ``found`` are its records, none of which has a later commit.
+    """
+    if not found:
+        return None
+    own, others = found[0], found[1:]
+    if any(each.last == (head, digest, each.path, _AT_REST) for each in others):
+        return None
+    may_have_more = own.last is None or own.last.commit >= head
+    if own.is_there and None in own.slots and may_have_more:
+        likely = [number for number in own.numbers if 0 < number - head <= _LIKELY]
+        known = "how many are missing is not known"
+        if likely:
+            known = f"as far as it can be read, {max(likely)} were acknowledged"
+        return f"the record {own.path} of the last one is damaged; {known}"
+    if not own.is_there and any(
+        each.is_damaged or (each.last is not None and each.last.kind == _BUSY) for each in others
+    ):
+        why = f"the record {own.path} of the last one is missing"
+        return f"{why}; how many commits are missing is not known"
+    return None
 
 
 def _check(record: bytes) -> bytes:

@@ -24,7 +24,9 @@ _TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-[a-z0-9_]{8}")
 _LOCK = ".in-use"
 
 _HALF_MADE = re.compile(r"\..+\.\d+(?:\.old|\.[0-9a-f]+)?\.tmp")
-_OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json|bank\.id)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
+_OF_A_BANK = re.compile(
+    r"\.(?:.+\.tmck|tokens\.json|bank\.id|bank\.head|journal\.db-head)\.(\d+)(?:\.[0-9a-f]+)?\.tmp"
+)
 
 
 def is_temporary(name: str) -> bool:

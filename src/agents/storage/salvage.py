@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
-from .head_record import records_of
+from .head_record import doubt, find_records
 from .journal.file import JournalFile, chained
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
@@ -90,11 +90,16 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
     if missing:
         said = f"{len(missing):,} of {head - base:,} commits ({_ranges(missing)})"
         found.problems[said] = None
-    acknowledged = [last.commit for each in records_of(path) if (last := each.read())]
+    records = find_records(path)
+    acknowledged = [each.last.commit for each in records if each.last]
     lost = range(head + 1, max(acknowledged, default=0) + 1)
     from_commits = base == 0 and has_lost_rows and (not missing or "snapshot" in found.unknown)
+    end = commits[head].hash if head in commits else bytes.fromhex(snapshot.hash)
+    unsure = None if lost else doubt(records, head, end)
     if lost:
         found.problems[f"{len(lost):,} acknowledged commits at the end ({_ranges(lost)})"] = None
+    if unsure:
+        found.problems[f"maybe commits at the end: {unsure}"] = None
     dims = identity["embedder"]["dims"] if identity else _dims_of(found)
     journal = Journal(None)
     try:
@@ -117,6 +122,7 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
         list(found.problems),
         from_commits,
         is_complete=not lost
+        and not unsure
         and is_told
         and not (missing if from_commits else has_lost_rows or is_late),
     )

@@ -45,7 +45,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
         sync_file(temporary)
         # SQLite must not take the log of the old journal for the log of the new one.
         discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm")])
-        discard(*[each.path for each in records_of(path)])
+        discard(*[each.path for each in reversed(records_of(path))])
         temporary.replace(path)
         sync_folder(folder)
         mark(folder, bank["id"])

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
-from ..head_record import Acknowledged, records_of
+from ..head_record import Found, doubt, find_records, records_of
 from ..interrupts import first
 from ..shelf.rows import Changes, ShelfTable
+from ..sqlite import discard
 from .decisions import DecisionTable
 from .file import JournalFile, chained
 from .redaction import Redaction, redact, redacted_digest
@@ -37,12 +38,9 @@ class Journal:
         source = copied or seen or path
         # They are read first: another process may write more commits while the journal is copied.
         # Who only looks may look again and again: one who copies or writes is warned.
-        acknowledged = [
-            found
-            for each in (records_of(source) if source else [])
-            if (found := each.read() if seen else each.check())
-        ]
+        records = find_records(source) if source else []
         self._records = records_of(path) if path else []
+        self._expects_more = False
         self.file = file = JournalFile(path, copied, seen)
         self.get, self.set, self.reading = file.get, file.set, file.reading
         self.check_there = file.check_there
@@ -58,10 +56,12 @@ class Journal:
             with self.reading():
                 self.base, self.base_tick = self.get("base") or (0, 0)
                 self.head, self.tick, self.hash = self._last()
-            self._check_acknowledged(acknowledged)
+            self._check_acknowledged(records)
         except BaseException:
             self.leave()
             raise
+        for each in () if seen else records:
+            each.warn()
 
     def close(self) -> None:
         """Fold the log into the journal, and close the files."""
@@ -77,12 +77,20 @@ class Journal:
         for each in self._records:
             each.close()
 
-    def _check_acknowledged(self, found: Iterable[Acknowledged]) -> None:
-        """Raise :class:`BankDamaged` if commits are missing that were acknowledged."""
-        lost = [each for each in found if not each.is_in(self.head, self.hash)]
+    def _check_acknowledged(self, records: Sequence[Found]) -> None:
+        """Raise :class:`BankDamaged` if commits are missing that were acknowledged, or may be."""
+        last = [each.last for each in records if each.last is not None]
+        lost = [each.commit for each in last if not each.is_in(self.head, self.hash)]
+        files = " and ".join(str(each.path) for each in records if each.is_there)
         if lost:
-            files = " and ".join(str(each.path) for each in lost)
-            raise self.lost_commits(max(each.commit for each in lost), f"delete {files}")
+            raise self.lost_commits(max(lost), f"delete {files}")
+        if why := doubt(records, self.head, self.hash):
+            raise BankDamaged(
+                f"the journal {self.file.name} may have lost commits: it ends at commit "
+                f"{self.head}, and {why}; nothing was changed",
+                hint="put the missing files back, or restore a checkpoint or a copy; to go on with "
+                f"what is left, delete {files}",
+            )
 
     def lost_commits(self, last: int, go_on: str) -> BankDamaged:
         """The error for a journal that has not the commit ``last``, which was acknowledged."""
@@ -137,6 +145,7 @@ class Journal:
         mark = row.digest if row else b""
         digest = chained(self.hash, tick, events, vectors, mark)
         try:
+            self._expect_more()
             with self.file.writing():
                 self._db.execute(
                     "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)",
@@ -165,6 +174,22 @@ class Journal:
         except BaseException:  # perhaps it came right after the COMMIT
             self.settle()
             raise
+
+    def _expect_more(self) -> None:
+        """Say beside the journal that commits come, before the first one after :meth:`rest`."""
+        if self._records and not self._expects_more:
+            self.check_there()  # or these may be the records of another journal
+            own, *others = self._records
+            is_ready = own.begin(self.head, self.hash)
+            for each in others:
+                each.expect_more(self.head, self.hash) if is_ready else discard(each.path)
+            self._expects_more = True
+
+    def rest(self) -> None:
+        """Keep beside the journal what its last commit is, and that it is the last for now."""
+        self._expects_more = False
+        for each in self._records[1:]:
+            each.update(self.head, self.hash, at_rest=True)
 
     def settle(self) -> None:
         """End a transaction that an error left open, and find out what the last commit is."""
@@ -239,8 +264,9 @@ class Journal:
                     f"the journal {self.file.name} can't go back to commit {commit}: it was made "
                     f"from a checkpoint, and has commits from {snapshot.commit} on"
                 )
-            for each in self._records:
+            for each in reversed(self._records):
                 each.forget()
+            self._expects_more = False
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
             self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))

@@ -50,7 +50,7 @@ def revector(
     database, snapshot = journal.file.db, journal.snapshot()
     start = snapshot.commit if journal.base else 0
     digest = before = bytes.fromhex(snapshot.hash) if journal.base else bytes(32)
-    for record in records_of(path):
+    for record in reversed(records_of(path)):
         record.forget()
     with journal.file.writing():
         database.execute("DELETE FROM commits WHERE id <= ?", (start,))

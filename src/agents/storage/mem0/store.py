@@ -137,7 +137,11 @@ class Mem0Store:
 
     def recorded(self) -> Acknowledged | None:
         """The commit up to which a local store was written; None if nobody knows."""
-        return None if self.path is None else self._record().check()
+        if self.path is None:
+            return None
+        found = self._record().find()
+        found.warn()
+        return found.last
 
     def record(self, commit: int, digest: bytes) -> None:
         """Keep with a local store up to which commit it was written."""
