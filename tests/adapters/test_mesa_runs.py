@@ -93,6 +93,24 @@ def test_why_shows_searches_actions_and_that_nothing_was_recalled(tmp_path: Path
     assert decision(tmp_path / "run", "Walker_2", 2).did == ()
 
 
+def test_what_an_agent_sees_after_an_action_is_told_after_the_action(
+    tmp_path: Path, tiermem: Tiermem
+) -> None:
+    town = Town(2, folder=tmp_path / "run", **QUICK)
+    walker = next(iter(town.agents)).memory
+    with town.memories.step():
+        walker.record_observation("It rains.")
+        walker.record_observation("The square is empty.")
+        walker.record_action("give", {"to": "bob"})
+        walker.record_observation("Bob thanked me.")
+    town.memories.close(report=False)
+    out = tiermem("why", tmp_path / "run", "--agent", walker.agent_id, "--tick", 1)[1]
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[1:3] == ["observed  It rains.", "observed  The square is empty."]
+    given = lines.index('did give {"to": "bob"} (done): give succeeded: {"to": "bob"}')
+    assert lines[given + 1] == "did observe (done): Bob thanked me."
+
+
 def test_why_does_not_claim_that_an_agent_without_a_recorded_action_did_nothing(
     tmp_path: Path, tiermem: Tiermem
 ) -> None:

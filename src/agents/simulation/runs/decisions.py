@@ -166,6 +166,8 @@ def retold(
 
     first = list(map(text, born.perceived))
     observed = first.pop(0) if kept.has_text and first else ""
+    if is_outside(bank.settings):  # its agents observe as often as they like, and hear nothing
+        observed, first = "\n".join([observed, *first]), []
     deeds = []
     before, after = errors
     for (name, arguments, result, _), number, why in zip(

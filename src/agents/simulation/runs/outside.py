@@ -128,8 +128,15 @@ class OutsideRun:
         self._agents[agent_id] = None
 
     def observe(self, agent_id: str, row: Row) -> None:
-        """An agent sees something, which becomes a memory."""
-        self._of(agent_id).observed.append(self._checked(row))
+        """An agent sees something, which becomes a memory.
+
+        What it sees after it did something is told among what it did: it may have come of that.
+        """
+        own, kept = self._of(agent_id), self._checked(row)
+        if own.deeds:
+            own.deeds.append(_Deed(Action("observe"), DONE, kept))
+        else:
+            own.observed.append(kept)
 
     def do(
         self, agent_id: str, action: Action, row: Row | None = None, *, success: bool = True

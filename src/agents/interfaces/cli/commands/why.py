@@ -144,7 +144,7 @@ def _tell(found: "Decision", idle: str, *, everything: bool, ids: bool) -> None:
 def _seen(found: "Decision") -> dict[str, list[str]]:
     """What the agent perceived, by name."""
     return {
-        "observed": [found.observed] if found.observed else [],
+        "observed": found.observed.splitlines(),
         "heard": list(found.heard),
         "was told": list(found.errors),
         "facts": [json.dumps(found.facts, ensure_ascii=False)] if found.facts else [],
