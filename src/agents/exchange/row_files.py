@@ -69,6 +69,12 @@ def read(path: Path, form: Format, max_unpacked: int | None = None) -> Iterator[
         return
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder", hint="name a file")
+    # To open one waits for whoever writes to it; a shell's own, as of <(command), is open already.
+    if path.is_fifo() and not path.is_relative_to("/dev"):
+        raise InvalidInput(
+            f"{path} is a named pipe, and nobody may ever write to it",
+            hint="name a file, or send the rows to standard input, which is called -",
+        )
     with _named(path), path.open("rb") as file:
         if form is Format.PARQUET:
             yield from _read_parquet(file, path, max_unpacked)

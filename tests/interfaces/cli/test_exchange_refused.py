@@ -23,6 +23,16 @@ def other(tiermem: Command) -> Path:
     return Path("other")
 
 
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
+def test_a_named_pipe_is_refused_and_not_waited_for(
+    tiermem: Command, other: Path, name: str
+) -> None:
+    os.mkfifo(name)
+    done = tiermem("import", other, name)
+    assert done.is_one_error(2, name, "is a named pipe", "standard input")
+    assert contents(other) == []
+
+
 # What only storing finds out
 
 
