@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
+from traceback import walk_stack
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from every_step import Steps
 
 from agents import AsyncMemoryBank, BankBroken, MemoryBank
 from agents.engine.open_bank import Changing
+from agents.storage import interrupts
 from embedders import Directions
 
 Call = Callable[[MemoryBank], object]
@@ -155,11 +158,11 @@ def test_it_needs_no_code_that_runs_at_the_death_of_a_block(
     """When memory is short, that code fails as well."""
     bank = _open(tmp_path / "bank")
 
-    def fail(_: Changing) -> None:
+    def fail(_: interrupts.Opened) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Changing, "abandon", fail)
+        patch.setattr(interrupts.Opened, "__del__", fail)
         patch.setattr(sys, "unraisablehook", lambda _: None)
         with pytest.raises(MemoryError) as kept, _at_the_end():
             _add(bank)
@@ -171,6 +174,27 @@ def test_it_needs_no_code_that_runs_at_the_death_of_a_block(
     assert kept.traceback
     with _open(tmp_path / "bank") as bank:
         assert bank.agents() == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_interrupt_can_come_at_the_death_of_a_block(tmp_path: Path, way: str) -> None:
+    """Python prints an interrupt that comes in ``__del__``, and forgets it: signals wait there."""
+    bank, deaths = _open(tmp_path / "bank"), []
+
+    def watched(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is interrupts.Opened.__del__.__code__:
+            codes = [each.f_code for each, _ in walk_stack(frame)]
+            deaths.append(any(code in interrupts._whole for code in codes))
+
+    sys.setprofile(watched)
+    try:
+        with suppress(ValueError):
+            WAYS[way](bank)
+    finally:
+        sys.setprofile(None)
+    bank.close()
+    assert deaths
+    assert all(deaths)
 
 
 def test_an_async_transaction_that_nothing_will_end_breaks_the_bank(

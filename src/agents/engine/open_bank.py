@@ -27,7 +27,7 @@ from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
 from ..storage.guard import Guard
-from ..storage.interrupts import Block, hold_signals, interruptible, let_signals_come, whole
+from ..storage.interrupts import Block, Opened, hold_signals, interruptible, let_signals_come, whole
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock, OneWriter
 from ..storage.mem0.models import Extractor
@@ -328,19 +328,14 @@ class Changing(Block):
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
         self._turn = bank.turn  # a forked process gets another
-        self._depth = sys.maxsize  # there is nothing to give up yet
 
     @whole
     def __enter__(self) -> None:
         hold_signals()
-        self._turn.acquire()
-        self.is_open = True
         try:
-            self._bank.check_usable()
-            self._depth = self._bank.ledger.depth
-            self._bank.ledger.begin(self.held())
+            self.open(_Changes(self._bank, self._turn))
         except BaseException:
-            self._let_go()
+            self.close()
             let_signals_come()
             raise
 
@@ -350,23 +345,8 @@ class Changing(Block):
         try:
             self._end(undo=kind is not None)
         finally:
-            self._let_go()
+            self.close()
             let_signals_come()
-
-    @whole
-    def abandon(self) -> None:
-        """Give the transaction up: an error came at the call of its end."""
-        try:
-            self._let_go()
-        except RuntimeError:  # it dies in another thread than had it: no thread can free the bank
-            self._bank.turn = threading.RLock()  # it is broken, and says so to all
-        let_signals_come()
-
-    @whole
-    def _let_go(self) -> None:
-        self._bank.ledger.give_up(self._depth)
-        self.is_open, self._depth = False, sys.maxsize
-        self._turn.release()
 
     def _end(self, *, undo: bool) -> None:
         bank = self._bank
@@ -383,6 +363,41 @@ class Changing(Block):
             bank.settle_undone_notes()
         else:
             bank.after_commit()
+
+
+@final
+class _Changes(Opened):
+    """The bank's turn, and what a transaction changes, until it ends."""
+
+    def __init__(self, bank: OpenBank, turn: threading.RLock) -> None:
+        self._bank = bank
+        self._turn = turn
+        self._depth = sys.maxsize  # there is nothing to give up yet
+
+    @whole
+    def begin(self, itself: Callable[[], object]) -> None:
+        """Wait for the bank's turn, and begin to change it."""
+        self._turn.acquire()
+        self.is_open = True
+        self._bank.check_usable()
+        self._depth = self._bank.ledger.depth
+        self._bank.ledger.begin(itself)
+
+    @whole
+    def give_up(self) -> None:
+        """Undo what was not ended, and let others have the turn."""
+        self._bank.ledger.give_up(self._depth)
+        self.is_open = False
+        self._turn.release()
+
+    @whole
+    def abandon(self) -> None:
+        """Give the transaction up: an error came at the call of its end."""
+        try:
+            self.give_up()
+        except RuntimeError:  # it dies in another thread than had it: no thread can free the bank
+            self._bank.turn = threading.RLock()  # it is broken, and says so to all
+        let_signals_come()
 
 
 def _leave_to_parent() -> None:

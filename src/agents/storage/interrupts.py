@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 from weakref import ref
 
-__all__ = ["Block", "first", "hold_signals", "interruptible", "let_signals_come", "whole"]
+__all__ = ["Block", "Opened", "first", "hold_signals", "interruptible", "let_signals_come", "whole"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
@@ -153,56 +153,80 @@ def first(items: Iterator[_Item]) -> _Item | None:
             items.close()
 
 
-class _End(partial[None]):
-    """What a ``with`` statement holds, and calls at its end.
-
-    An error may come at the very call of ``__exit__``: another thread can raise one here. Nothing
-    then ends the block. An object can notice that it dies, but the traceback of the error keeps the
-    frame of ``__exit__``, and that frame keeps its object, for as long as the program keeps the
-    error; a notebook keeps the last one. So a ``with`` statement gets no method to call, but this.
-    No frame has it: it dies when the statement is left.
-    """
-
-    def __del__(self) -> None:
-        block: Block = self.args[0]
-        if block.is_open:
-            block.abandon()
-
-
 class _Ending:
     """``__exit__`` of a :class:`Block`."""
 
     def __get__(self, block: "Block | None", owner: "type[Block]") -> Callable[..., None]:
         if block is None:  # an ExitStack asks the class, and holds the block itself
             return owner.leave
-        if block.is_open:  # somebody else holds it
-            return partial(owner.leave, block)
-        end = _End(owner.leave, block)
-        block.holder = ref(end)
+        end = partial(owner.leave, block)
+        if block.opened() is None:  # else somebody else holds it
+            block.end = ref(end)
         return end
 
 
 class Block:
     """A block that is over when its ``with`` statement is, even if ``__exit__`` never began.
 
-    A subclass has ``__enter__``, which sets :attr:`is_open`, :meth:`leave` and :meth:`abandon`.
+    An error may come at the very call of ``__exit__``: another thread can raise one here. Nothing
+    then ends the block. An object can notice that it dies, but the traceback of the error keeps the
+    frame of ``__exit__``, and that frame keeps its object, for as long as the program keeps the
+    error; a notebook keeps the last one. So a ``with`` statement gets no method to call, but an
+    ``end`` that no frame has: it dies when the statement is left. It holds what notices that.
+
+    A subclass has ``__enter__``, which calls :meth:`open`, and :meth:`leave`. Both call
+    :meth:`close` while signals wait: Python prints an interrupt that comes in ``__del__``, with a
+    traceback, and forgets it.
     """
 
-    is_open = False
-    holder: Callable[[], object] = staticmethod(lambda: None)
+    end: Callable[[], object] = staticmethod(lambda: None)
     """Gives the end that a statement holds, or None."""
+    opened: Callable[[], "Opened | None"] = staticmethod(lambda: None)
+    """Gives what :meth:`open` was told, until the block is closed or nothing will end it."""
     __exit__ = _Ending()
 
-    def held(self) -> Callable[[], object]:
-        """Gives what holds this block from now on, and None when nothing will end it any more."""
-        return ref(self) if self.holder() is None else self.holder
+    def open(self, opened: "Opened") -> None:
+        """Begin ``opened``, which is given up when nothing will end the block any more."""
+        opened.outer = self.opened()
+        self._holder().__dict__["holds"] = opened
+        self.opened = ref(opened)
+        opened.begin(self.opened)
+
+    def close(self) -> None:
+        """Give up what was opened last."""
+        opened = self.opened()
+        if opened is not None:
+            if opened.is_open:
+                opened.give_up()
+            outer, self._holder().__dict__["holds"] = opened.outer, opened.outer
+            self.opened = Block.opened if outer is None else ref(outer)
 
     def leave(self, kind: type[BaseException] | None, *error: Any) -> None:
-        """Do what ``__exit__`` does, and end :attr:`is_open`."""
+        """Do what ``__exit__`` does, and :meth:`close`."""
+        raise NotImplementedError
+
+    def _holder(self) -> object:
+        end = self.end()
+        return self if end is None else end
+
+
+class Opened:
+    """What a :class:`Block` has opened, and gives up once, at its death if not before."""
+
+    outer: "Opened | None" = None
+    """What the same block had opened before."""
+    is_open = False
+
+    def begin(self, itself: Callable[[], object]) -> None:
+        """Begin it, and :attr:`is_open`; ``itself`` gives this, and None when it is dead."""
+        raise NotImplementedError
+
+    def give_up(self) -> None:
+        """Give it up, and end :attr:`is_open`."""
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Give the block up, which is open: nothing holds it any more."""
+        """Give it up because nothing holds it any more."""
         raise NotImplementedError
 
     def __del__(self) -> None:
