@@ -251,6 +251,7 @@ class AgentMemory:
         says who told it, and where it came from; ``note`` is kept as its metadata ``told_note``.
         Its tier is ``as_tier``, any but pinned, or the tier of the memory, important at most. What
         the listener knows from the same origin is counted, and not stored again: :meth:`heard`.
+        A memory that another one superseded is :class:`InvalidInput`, which names the other one.
         """
         return self.broadcast(memory_id, [to], as_tier, note)[0]
 

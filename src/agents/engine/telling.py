@@ -23,7 +23,7 @@ from ..memory.sources import (
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.links import heir
+from ..storage.state.links import heir, superseding
 from ..storage.state.origins import copies_of
 from .adding import add_new
 from .agent_moves import warm
@@ -33,6 +33,7 @@ from .reading import find
 
 __all__ = [
     "chain",
+    "check_is_not_superseded",
     "copied",
     "copies_at",
     "copies_told",
@@ -61,7 +62,24 @@ def telling(
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
     if not isinstance(note, str | None):
         raise InvalidInput(f"a note is a text, not {note!r:.40}")
+    check_is_not_superseded(bank, memory)
     return copied(bank, memory, as_tier, note)._replace(receiver=listener)
+
+
+def check_is_not_superseded(bank: OpenBank, memory: Memory) -> None:
+    """Raise :class:`InvalidInput` if another memory superseded this one, which is not told then."""
+    if memory.retention is Retention.ACTIVE:
+        return
+    now = superseding(bank.ledger.resident, memory)
+    if now is None:
+        return
+    stands = now.retention is Retention.ACTIVE and not now.is_expired(bank.tick)
+    raise InvalidInput(
+        f"memory {memory.id} was superseded",
+        hint=f"tell {now.id}, which stands in its place"
+        if stands
+        else "restore it first, which makes it active again",
+    )
 
 
 def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object = None) -> Telling:

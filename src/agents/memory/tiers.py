@@ -5,7 +5,7 @@ from numbers import Integral
 
 from ..errors import InvalidTier
 
-__all__ = ["TIER_NAMES", "TIER_VALUES", "Tier", "TierLike", "parse_tier"]
+__all__ = ["NO_TIERS", "TIER_NAMES", "TIER_VALUES", "Tier", "TierLike", "parse_tier"]
 
 
 class Tier(IntEnum):
@@ -28,6 +28,9 @@ TierLike = Tier | int | str
 TIER_NAMES: dict[Tier, str] = {tier: tier.name.lower() for tier in Tier}
 TIER_VALUES: dict[str, Tier] = {name: tier for tier, name in TIER_NAMES.items()}
 
+NO_TIERS = "hot, warm and cold are temperatures"
+"""What a refusal of a tier says beside the tiers: many people call the temperatures tiers."""
+
 
 def parse_tier(value: object) -> Tier:
     """The tier of a ``Tier``, a whole number 0–4, or a name in any case.
@@ -44,4 +47,4 @@ def parse_tier(value: object) -> Tier:
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) in range(5):
         return Tier(int(value))
     allowed = ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
-    raise InvalidTier(f"{value!r} is not a tier", hint=f"use one of {allowed}")
+    raise InvalidTier(f"{value!r} is not a tier", hint=f"use one of {allowed}; {NO_TIERS}")

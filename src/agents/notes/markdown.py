@@ -6,7 +6,7 @@ from itertools import takewhile
 from unicodedata import category
 
 from ..errors import InvalidInput, InvalidTier
-from ..memory.tiers import TIER_NAMES, Tier, parse_tier
+from ..memory.tiers import Tier, parse_tier
 
 __all__ = [
     "BOM",
@@ -40,8 +40,6 @@ BOM = "\ufeff"
 MARKS = " #`~"
 """The first characters of lines that may be a heading or the edge of a fence."""
 _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
-_ALLOWED = "use one of " + ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
-
 
 Sections = list[tuple[int, Tier | None]]
 """The level of each section that is open, and the tier of its lines."""
@@ -90,8 +88,8 @@ def _named(name: str, number: int) -> Tier:
     name = name.strip().strip("\"'")
     try:
         return parse_tier(int(name) if name in ("0", "1", "2", "3", "4") else name)
-    except InvalidTier:
-        raise InvalidTier(f"line {number}: {name!r:.80} is not a tier", hint=_ALLOWED) from None
+    except InvalidTier as error:
+        raise InvalidTier(f"line {number}: {name!r:.80} is not a tier", hint=error.hint) from None
 
 
 def opens(line: str) -> str:

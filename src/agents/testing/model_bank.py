@@ -38,7 +38,10 @@ class ModelBank(PlainModel):
 
     def tell(self, agent: str, sequence: int, listener: str, id_of: IdOf) -> bool:
         """Whether the listener stored a copy. Otherwise it has one, which becomes warm."""
-        return self._tell(self.get(agent, sequence), listener, id_of)[1]
+        memory = self.get(agent, sequence)
+        if memory.retention != ACTIVE and self.superseding(memory) is not None:
+            raise Refused("superseded")
+        return self._tell(memory, listener, id_of)[1]
 
     def _tell(self, memory: Kept, listener: str, id_of: IdOf) -> tuple[Kept, bool]:
         teller, identifier = memory.agent_id, id_of(memory.key)

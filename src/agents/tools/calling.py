@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock
 from ..errors import InvalidInput, TierMemError
+from ..memory.temperature import TEMPERATURE_NAMES
+from ..memory.tiers import NO_TIERS, TIER_VALUES
 from .operation import WHY_NOT, Operation, Permission, allows
 from .operations import OPERATIONS
 from .other_names import operations_with, renamed
@@ -124,6 +126,7 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
             f"{operation.name}: a value is nested too deeply, or a number is too long"
         ) from None
     if error is not None:
+        error = _inner(error)
         place = ".".join(map(str, error.absolute_path))
         where = f"{operation.name}: {place} " if place else f"{operation.name}: "
         raise InvalidInput(_short(where + _said(error)))
@@ -158,12 +161,25 @@ def _shown(value: object) -> str:
         return type(value).__name__
 
 
+def _inner(error: "ValidationError") -> "ValidationError":
+    """What is wrong with a value that may be one or a list: the error of the form that it has."""
+    inner = error.context or []
+    others = {each.schema_path[0] for each in inner if each.validator == "type" and not each.path}
+    told = (each for each in inner if each.validator != "type")
+    return min(told, key=lambda each: each.schema_path[0] in others, default=error)
+
+
 def _said(error: "ValidationError") -> str:
     """The validator's message; a long value in it is cut."""
     if error.validator == "maxLength":
         return f"has {len(str(error.instance)):,} characters, of at most {error.validator_value:,}"
     text = str(error.message)
-    return text if len(text) <= 300 else f"{text[:200]} … {text[-90:]}"
+    text = text if len(text) <= 300 else f"{text[:200]} … {text[-90:]}"
+    if error.validator == "enum" and TIER_VALUES.keys() >= set(error.validator_value):
+        text += f"; {NO_TIERS}"
+        if error.instance in TEMPERATURE_NAMES.values():
+            text += f"; {operations_with('temperature', error.instance)}"
+    return text
 
 
 def _short(text: str) -> str:

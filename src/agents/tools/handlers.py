@@ -34,6 +34,8 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
         raise InvalidInput("say what is to change: content, tier, temperature or retention")
     if "value" in given and "content" not in given:
         raise InvalidInput("a new value comes with a content", hint="give the text again")
+    if arguments.get("tier") == "pinned":
+        _check_may_be_pinned(arguments)
     identifier = arguments["memory_id"]
     with memory.parts.changing():
         retention = _RETENTIONS[arguments.get("retention", "active")]
@@ -55,6 +57,16 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
             memory.delete(identifier)
         found = reading.find(memory.parts, memory.agent_id, identifier, deleted=True)
         return shown(memory.parts, found)
+
+
+def _check_may_be_pinned(arguments: Json) -> None:
+    """Refuse a temperature and a retention that no pinned memory has."""
+    for name, only in (("temperature", "hot"), ("retention", "active")):
+        if arguments.get(name, only) != only:
+            raise InvalidInput(
+                f"a pinned memory is active and hot; got {name} {arguments[name]}",
+                hint=f"leave the {name} out, or use another tier",
+            )
 
 
 def history(memory: AgentMemory, arguments: Json) -> Json:

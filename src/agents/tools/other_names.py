@@ -49,7 +49,7 @@ def _name(key: Any, value: object, known: Container[str]) -> Any:
     """The name of an argument here: camelCase and a few other names are understood."""
     if not isinstance(key, str):
         return key
-    if key == "tier" and _is_temperature(value):
+    if key == "tier" and "temperature" in known and _is_temperature(value):
         return "temperature"
     if key in known:
         return key

@@ -96,6 +96,7 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
         ("add crew --agent alice --meta source hello", "--meta takes", "--meta source=chat"),
         ("search nowhere --agent alice x", *NO_BANK),
         ("search crew --agent bob x", "crew has no agent bob", "it has alice"),
+        ("search crew --agent alice --tier cold x", "'cold' is not a tier", "are temperatures"),
         ("search crew --agent alice --temperature mild x", "'mild' is not", "hot, warm, cold"),
         ("pin crew --agent alice ffff", "alice has no memory", "tiermem search"),
         ("unpin crew --agent alice ffff", "alice has no memory", "tiermem search"),

@@ -82,6 +82,24 @@ def test_what_is_stored_comes_back_byte_for_byte(alice: httpx.Client) -> None:
     assert memory["metadata"] == {"ключ": "знач", "n": 1.5, "b": True}
 
 
+def test_what_is_no_tier_is_a_problem_that_names_tiers_and_temperatures(
+    alice: httpx.Client,
+) -> None:
+    for path in ("/memory", "/memory/store"):
+        answer = alice.post(path, json={"content": "x", "tier": "lukewarm"})
+        is_problem(answer, 422, "InvalidInput")
+        assert "'pinned', 'critical'" in answer.json()["detail"]
+        assert "hot, warm and cold are temperatures" in answer.json()["detail"]
+
+
+def test_pinned_and_cold_at_once_is_a_problem_of_the_request(alice: httpx.Client) -> None:
+    place = f"/memory/{add(alice, 'Bob paid late')}"
+    answer = alice.patch(place, json={"tier": "pinned", "temperature": "cold"})
+    is_problem(answer, 422, "InvalidInput")
+    assert "a pinned memory is active and hot; got temperature cold" in answer.json()["detail"]
+    assert alice.get(place).json()["tier"] == "normal"
+
+
 def test_a_memory_goes_through_its_life(alice: httpx.Client) -> None:
     identifier = add(alice, "Bob paid late", tier="critical")
     place = f"/memory/{identifier}"

@@ -28,6 +28,16 @@ def test_a_token_that_may_tell_tells(service: Served) -> None:
         assert now[0]["content"] == "agent_X is honest"
 
 
+def test_what_was_superseded_is_not_told(service: Served) -> None:
+    with service.agent("alice", "tell") as alice:
+        own = alice.post("/memory", json={"content": "agent_X cheats"}).json()["id"]
+        new = alice.patch(f"/memory/{own}", json={"content": "agent_X is honest"}).json()["id"]
+        refused = alice.post(f"/memory/{own}/tell", json={"to": ["bob"]})
+        assert is_problem(refused, 422, "InvalidInput")
+        assert f"tell {new}" in refused.json()["detail"]
+    assert service.bank.agent("bob").count() == 1
+
+
 def test_a_token_that_writes_reaches_nobody_else(service: Served) -> None:
     service.bank.group("guild", ["alice"])
     with service.agent("alice") as alice:

@@ -125,6 +125,34 @@ def test_in_a_simulation_it_reaches_all_whom_the_agent_told(bank: MemoryBank) ->
     assert contents(bank, "cat") == contents(bank, "bob") == [TRUTH]
 
 
+def test_in_a_simulation_what_was_superseded_is_not_told(bank: MemoryBank) -> None:
+    prefix = bank.parts.ledger.resident.block("ann").prefix
+    lie, truth = (prefix + f"{number:012x}" for number in (1, 2))
+    script = {
+        1: Action("store_memory", {"content": TRUTH, "supersedes": lie}),
+        2: Action("tell", {"to": "bob", "memory_id": lie}),
+        3: Action("broadcast", {"memory_id": lie}),
+        4: Action("tell", {"to": "bob", "memory_id": truth}),
+    }
+    told: list[str] = []
+
+    def does(seen: Observation) -> list[Action]:
+        if seen.agent_id != "ann":
+            return []
+        told.extend(seen.errors)
+        return [script[seen.tick]]
+
+    loop = Loop(bank, Diary(), Mind(does), ["ann", "bob"])
+    loop.begin([("ann", LIE)])
+    for _ in range(4):
+        loop.tick()
+    assert contents(bank, "bob") == [TRUTH]
+    assert told == [
+        f"{name} was refused: memory {lie} was superseded; tell {truth}, which stands in its place"
+        for name in ("tell", "broadcast")
+    ]
+
+
 def test_a_correction_crosses_as_json_also_one_of_before(bank: MemoryBank) -> None:
     _, at_cat, _ = roundabout(bank)
     copy = bank.agent("cat").get(at_cat)

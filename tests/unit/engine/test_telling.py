@@ -242,6 +242,49 @@ def test_only_ones_own_memory_can_be_told(bank: MemoryBank, alice: AgentMemory) 
     assert bank.agents() == ["alice", "bob"]
 
 
+def superseded_in_every_way(alice: AgentMemory) -> list[tuple[str, str]]:
+    """The ids of memories that were superseded, and of what stands in their places now."""
+    by_key, later = alice.add("old", key="diet"), alice.add("new", key="diet")
+    first = alice.add("first")
+    second = alice.update(first.id, "second")
+    third = alice.update(second.id, "third")
+    linked, other = alice.add("linked"), alice.add("other")
+    alice.link(other.id, supersedes=linked.id)
+    pairs = [(by_key, later), (first, third), (second, third), (linked, other)]
+    return [(former.id, now.id) for former, now in pairs]
+
+
+def test_what_was_superseded_is_not_told_and_the_refusal_names_what_stands_in_its_place(
+    bank: MemoryBank, alice: AgentMemory
+) -> None:
+    for former, now in superseded_in_every_way(alice):
+        before = bank.state_hash()
+        with pytest.raises(InvalidInput, match=f"memory {former} was superseded; tell {now}"):
+            alice.tell("bob", former)
+        with pytest.raises(InvalidInput, match="was superseded"):
+            alice.broadcast(former, ["bob", "carol"])
+        assert (bank.agents(), bank.state_hash()) == (["alice"], before)
+
+
+def test_what_was_superseded_can_be_told_after_it_was_restored(
+    bank: MemoryBank, alice: AgentMemory
+) -> None:
+    former, now = alice.add(NEWS), alice.add("agent_X is honest")
+    alice.link(now.id, supersedes=former.id)
+    alice.delete(now.id)
+    with pytest.raises(InvalidInput, match="was superseded; restore it first"):
+        alice.tell("bob", former.id)
+    alice.restore(former.id)
+    assert alice.tell("bob", former.id).is_new
+
+
+def test_what_is_archived_and_not_superseded_can_be_told(
+    bank: MemoryBank, alice: AgentMemory
+) -> None:
+    own = alice.archive(alice.add(NEWS).id)
+    assert alice.tell("bob", own.id).is_new
+
+
 def test_nobody_makes_up_a_source(bank: MemoryBank, alice: AgentMemory) -> None:
     own = alice.add(NEWS)
     text = json.dumps(["bob", 0, own.id, "bob", own.id, 1])

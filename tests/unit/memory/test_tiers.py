@@ -43,6 +43,16 @@ def test_anything_else_is_an_invalid_tier(value: object) -> None:
         parse_tier(value)
 
 
+@pytest.mark.parametrize("value", ["hot", "Cold", "lukewarm", 7])
+def test_a_refusal_names_the_temperatures_beside_the_tiers(
+    alice: AgentMemory, value: object
+) -> None:
+    named = rf"{value!r} is not a tier.*0 pinned.*4 low; hot, warm and cold are temperatures"
+    for call in (alice.add, alice.search):
+        with pytest.raises(InvalidTier, match=named):
+            call("x", tier=value)  # type: ignore[operator]
+
+
 def test_a_refused_tier_is_shown_in_the_message() -> None:
     with pytest.raises(InvalidTier, match="'urgent'"):
         parse_tier("urgent")

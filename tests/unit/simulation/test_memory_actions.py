@@ -256,6 +256,8 @@ MALFORMED: list[tuple[object, str]] = [
     (store("hi", tier={}), ""),
     (store("hi", tier=1.5), ""),
     (store("hi", tier=True), ""),
+    (store("hi", tier="hot"), "'hot' is not a tier; use one of 0 pinned, 1 critical, 2 important"),
+    (store("hi", tier="hot"), "hot, warm and cold are temperatures"),
     (store("hi", color="red"), "'color'"),
     (Action("store_memory"), "content is missing"),
     (Action("store_memory", {"tier": "low"}), "content is missing"),

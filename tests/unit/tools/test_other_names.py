@@ -111,6 +111,34 @@ def test_what_an_operation_does_not_take_is_told_by_its_name_here(
 
 
 @pytest.mark.parametrize(
+    ("operation", "arguments", "wrong"),
+    [
+        ("store_memory", {"content": "x", "tier": "hot"}, "store_memory: tier 'hot'"),
+        ("memory_tell", {"memory_id": "x", "to": ["bob"], "as_tier": "hot"}, "as_tier 'hot'"),
+        ("memory_add", {"content": "x", "tier": "lukewarm"}, "memory_add: tier 'lukewarm'"),
+        ("memory_query", {"tier": "lukewarm"}, "memory_query: tier 'lukewarm'"),
+        ("memory_query", {"tier": ["pinned", "cold"]}, "memory_query: tier.1 'cold'"),
+        ("memory_query", {"tier": 7}, "memory_query: tier 7"),
+    ],
+)
+def test_what_is_no_tier_is_told_with_the_tiers_and_the_temperatures(
+    alice: AgentMemory, operation: str, arguments: dict[str, Any], wrong: str
+) -> None:
+    message = tools.call(alice, operation, arguments, may_tell=True).to_dict()["error"]["message"]
+    assert f"{wrong} is not one of [" in message
+    assert "'critical', 'important', 'normal', 'low']" in message
+    assert "hot, warm and cold are temperatures" in message
+
+
+@pytest.mark.parametrize("operation", ["store_memory", "memory_search"])
+def test_a_refusal_names_no_argument_that_nobody_gave(alice: AgentMemory, operation: str) -> None:
+    given = {"content": "x"} if operation == "store_memory" else {"query": "x"}
+    message = refusal(alice, operation, **given, tier="hot")
+    assert "no argument 'temperature'" not in message
+    assert "tier" in message.split(";")[0]
+
+
+@pytest.mark.parametrize(
     ("operation", "arguments"),
     [
         ("memory_add", {"content": "x", "session": "a", "sessionId": "b"}),

@@ -778,9 +778,9 @@ def test_an_update_can_delete_and_says_what_became_of_it(before: str, alice: Age
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"tier": "pinned", "retention": "archived"}, "MemoryPinned"),
-        ({"tier": "pinned", "temperature": "cold"}, "MemoryPinned"),
-        ({"temperature": "hot", "tier": "pinned", "retention": "deleted"}, "MemoryPinned"),
+        ({"tier": "pinned", "retention": "archived"}, "InvalidInput"),
+        ({"tier": "pinned", "temperature": "cold"}, "InvalidInput"),
+        ({"temperature": "hot", "tier": "pinned", "retention": "deleted"}, "InvalidInput"),
         ({}, "InvalidInput"),
         ({"tier": None}, "InvalidInput"),
     ],
@@ -793,6 +793,23 @@ def test_an_update_that_fails_changes_nothing(
     failure = refused(alice, "memory_update", {"memory_id": memory.id, **changes})
     assert failure.type == error
     assert MemoryBank(alice.parts).state_hash() == before
+
+
+@pytest.mark.parametrize("tier", ["normal", "pinned"])
+@pytest.mark.parametrize(
+    "changes", [{"temperature": "cold"}, {"temperature": "warm"}, {"retention": "archived"}]
+)
+def test_an_update_to_pinned_and_away_from_hot_is_refused_as_a_contradiction(
+    changes: Json, tier: str, alice: AgentMemory
+) -> None:
+    memory = alice.add("x", tier)
+    arguments = {"memory_id": memory.id, "tier": "pinned", **changes}
+    failure = refused(alice, "memory_update", arguments)
+    ((name, value),) = changes.items()
+    assert failure.message == (
+        f"a pinned memory is active and hot; got {name} {value}; "
+        f"leave the {name} out, or use another tier"
+    )
 
 
 def test_an_update_of_a_restored_memory_is_undone_with_the_rest(make_bank: MakeBank) -> None:

@@ -37,6 +37,7 @@ def speech_of(bank: MemoryBank, agent: str, action: Action) -> Speech:
             said = telling.copied(bank.parts, correction)
             earlier = said_before(bank.parts, memory, correction)
             return Speech(action, None, telling.correcting(said, memory, earlier))
+        telling.check_is_not_superseded(bank.parts, memory)
         said = telling.copied(bank.parts, memory, arguments.get("as_tier"), arguments.get("note"))
         own = bank.settings.memory
         if said.tier == Tier.CRITICAL and (own.on_tier_full == "reject" or not own.max_critical):
