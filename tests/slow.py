@@ -115,6 +115,7 @@ TESTS = {
     "test_effect_command.py": {
         "test_memories_that_mattered_are_sought_with_a_language_model",
         "test_only_prompts_that_changed_are_asked_again",
+        "test_what_is_said_of_a_missing_answer_names_no_folder_that_is_gone",
     },
     "test_effects.py": {
         "test_a_memory_is_pinned_and_settings_are_changed",

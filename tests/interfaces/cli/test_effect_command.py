@@ -175,6 +175,18 @@ def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
     assert "hush-hush" not in kept
 
 
+def test_what_is_said_of_a_missing_answer_names_no_folder_that_is_gone(wells: Command) -> None:
+    with OpenAIServer(_goes) as server:
+        config = f"llm.config={{openai_base_url: '{server.url}', model: m, api_key: k}}"
+        policy = ("--set", "simulation.policy=llm", "--set", "simulation.policy_options={pause: 0}")
+        llm = ("--set", "llm.provider=openai", "--set", config)
+        assert wells("run", "wells.yaml", "--out", "run", "-q", *policy, *llm).code == 0
+    said = wells(*FORGET, "--offline", "--futures", 2, "-w", 1, "--out", "offline").out
+    assert said.count("agent 'ann', attempt 1: cassette.jsonl holds no exchange") == 2
+    assert ".tmp" not in said + Path("offline/effect.json").read_text()
+    assert ".tmp" not in Path("offline/report.html").read_text()
+
+
 def test_memories_that_mattered_are_sought_with_a_language_model(wells: Command) -> None:
     which = (
         "effect",

@@ -132,6 +132,29 @@ def test_a_run_goes_on_once_its_world_is_mended_beside_the_scenario(
     assert done.code == 0 or "r/code" in failed.err
 
 
+def test_a_world_that_failed_in_the_first_tick_is_mended_beside_the_scenario_and_run_again(
+    tiermem: Command, scenario: Write, whole: Path
+) -> None:
+    path = scenario(world_options={"fail_at": 1})
+    code = path.parent / "worlds_for_tests.py"
+    failed = tiermem("run", path, "--out", "r", "-q")
+    assert failed.is_one_error(1, "tick 1", f"mend it in {code}, then run the scenario again")
+    assert "resume" not in failed.err
+    code.write_text(code.read_text().replace('raise RuntimeError("the sky fell")', "pass"))
+    assert tiermem("resume", "r", "-q").is_one_error(1, f"mend it in {code}", "--force")
+    assert tiermem("run", path, "--out", "r", "--force", "-q").code == 0
+    assert outputs(Path("r")) == outputs(whole)
+
+
+def test_a_world_that_failed_in_the_first_tick_and_is_gone_is_mended_in_the_run(
+    tiermem: Command, scenario: Write
+) -> None:
+    path = scenario(world_options={"fail_at": 1})
+    tiermem("run", path, "--out", "r", "-q")
+    shutil.rmtree(path.parent)
+    assert tiermem("resume", "r").is_one_error(1, "mend it in r/code", "tiermem resume r")
+
+
 def test_a_world_that_is_not_mended_fails_again_in_the_same_tick(
     tiermem: Command, scenario: Write
 ) -> None:

@@ -169,6 +169,12 @@ def test_a_replay_tells_a_changed_prompt_from_a_missing_one(path: Path) -> None:
         find(Cassette(path, replay=True), changed)
 
 
+def test_a_replay_names_the_cassettes_file_and_not_the_folder_in_which_it_runs(path: Path) -> None:
+    with pytest.raises(Diverged, match=f"attempt 1: {path.name} holds no exchange") as missing:
+        find(Cassette(path, replay=True), FIRST)
+    assert str(path.parent) not in str(missing.value)
+
+
 def test_threads_may_record_at_once(path: Path) -> None:
     cassette = Cassette(path)
     made = [[FIRST._replace(agent=f"a{t}", attempt=n) for n in range(20)] for t in range(8)]

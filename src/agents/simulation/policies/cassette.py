@@ -198,8 +198,8 @@ class Cassette:
             else "the recorded run made fewer attempts"
         )
         return Diverged(
-            f"tick {tick}, agent {agent!r}, attempt {attempt + 1}: {self.path} holds no exchange "
-            f"for the prompt {prompt_hash}; {why}"
+            f"tick {tick}, agent {agent!r}, attempt {attempt + 1}: {self.path.name} holds no "
+            f"exchange for the prompt {prompt_hash}; {why}"
         )
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "make_folder",
     "name_beside",
     "not_of_a_run",
+    "original_code",
     "places_of_code",
     "put_in_place",
     "quiet",
@@ -252,15 +253,23 @@ def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
 
 def changed_code(copies: Path, places: list[Path]) -> list[str]:
     """The user's own modules that differ from their copies."""
-    changed = []
+    pairs = _originals(copies, places)
+    return [str(own) for copy, own in pairs if own.read_bytes() != copy.read_bytes()]
+
+
+def original_code(copies: Path, places: list[Path]) -> Path | None:
+    """The user's own module of which there is a copy, or the folder of several; None if gone."""
+    found = [own for _, own in _originals(copies, places)]
+    return Path(os.path.commonpath(found)) if found else None
+
+
+def _originals(copies: Path, places: list[Path]) -> Iterator[tuple[Path, Path]]:
+    """The copies of the user's own modules, each with the module itself, if it is still there."""
     for copy in sorted(copies.rglob("*.py")):
-        name = copy.relative_to(copies)
         for place in places:
-            original = place / name
-            is_other = place != copies and original.is_file()
-            if is_other and original.read_bytes() != copy.read_bytes():
-                changed.append(str(original))
-    return changed
+            original = place / copy.relative_to(copies)
+            if place != copies and original.is_file():
+                yield copy, original
 
 
 def remove_leftovers(folder: Path) -> None:

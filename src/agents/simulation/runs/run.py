@@ -53,6 +53,7 @@ from .folder import (
     changed_code,
     checkpoints,
     make_folder,
+    original_code,
     places_of_code,
     quiet,
     read_folder,
@@ -381,9 +382,10 @@ class Run:
         return self._driver
 
     def _remedy(self) -> str:
-        code = self.folder / "code"
+        code, again = self.folder / "code", f"tiermem resume {quote(str(self.folder))}"
         mend = f"mend it in {code}, then go on" if code.is_dir() else "go on"
-        return (
-            f"the traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
-            f"{quote(str(self.folder))}"
-        )
+        remedy = f"{mend} with: {again}"
+        own = original_code(code, self._places)
+        if own and self.tick == 0 and not self.about.get("parent"):  # there is nothing to keep
+            remedy = f"mend it in {own}, then run the scenario again with --force"
+        return f"the traceback is in {self.folder / 'error.txt'}; {remedy}"
