@@ -18,7 +18,10 @@ from unittest.mock import patch
 from agents import MemoryBank, Temperature, Tier, TierMemError
 from agents.config.load import load_settings
 from agents.engine.status import Status
+from agents.memory.records import Explanation, Hit
+from agents.memory.results import Recall
 from agents.notes import agent_notes
+from agents.notes.search import Finding
 from agents.simulation.runs.run import Run
 
 __all__ = ["BANKS", "RECORDED", "SCENARIOS", "bank_history", "run_history"]
@@ -51,6 +54,12 @@ BANKS: dict[str, dict[str, Any]] = {
     "hot-cold-session": {**SMALL_CAPS, "temperature": {"hot_max_tokens": 150}},
     "hot-warm-cold": {**SMALL_CAPS, "temperature": {"hot_max_facts": 5, "max_cold_items": 5}},
 }
+NEWER = {
+    Status: ("clock", "embedder", "store", "groups"),
+    **dict.fromkeys((Hit, Explanation, Finding), ("match",)),
+    Recall: ("matches",),
+}
+"""Fields that results have got since the histories were recorded."""
 STEPS = 400
 AGENTS = ("alice", "bob", "carol")
 NAMES = ("agent_05", "Dora", "Emil", "the guild", "Fay")
@@ -221,8 +230,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, Status):
-        newer = ("clock", "embedder", "store", "groups")
+    if newer := NEWER.get(type(value)):
         value = [own for own, name in zip(value, value._fields, strict=True) if name not in newer]
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]

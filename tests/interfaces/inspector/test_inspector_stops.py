@@ -94,7 +94,7 @@ def test_who_waits_for_what_can_not_be_stopped_gets_an_answer(
         assert answered.wait(LONG)
         raise RunError("the disk is gone")
 
-    monkeypatch.setattr(comparing, "branch", stuck)
+    monkeypatch.setattr(comparing, "branch_with", stuck)
     monkeypatch.setattr(server, "_GRACE", 0)
     with caplog.at_level(logging.ERROR):
         answer = _posted(run, began, answered.set)

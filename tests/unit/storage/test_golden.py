@@ -63,6 +63,7 @@ def test_it_gives_the_state_that_was_recorded(path: Path, expected: dict[str, An
 
 
 def test_a_run_goes_on_from_it_as_was_recorded(path: Path, expected: dict[str, Any]) -> None:
+    """Recorded again since: what the loop says of a refused action is no memory any more."""
     before = {"simulation.asks": 0, "simulation.streams": 1}  # as when it was made
     settings = golden.load_settings(golden.FOLDER / "scenario.yaml", overrides=before)
     folder = path.parent / "run"
@@ -80,9 +81,10 @@ def test_a_run_goes_on_from_it_as_was_recorded(path: Path, expected: dict[str, A
 def test_the_same_run_today_comes_to_the_same_state(
     tmp_path: Path, expected: dict[str, Any]
 ) -> None:
-    """Today a tick's record counts cold memories, and a promotion makes the most relevant.
+    """Today a tick's record counts cold memories, a promotion makes the most relevant, and what
+    the loop says of a refused action is no memory.
 
-    That changes what the run does in tick 5, and the hashes of the state and of the journal.
+    That changes what agents remember, and the hashes of the state and of the journal.
     """
     today = expected.pop("today")
     expected["after"].update(today["after"])
