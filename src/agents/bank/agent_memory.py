@@ -424,6 +424,7 @@ class AgentMemory:
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
         filters: Mapping[str, object] | None = None,
+        session: str | int | None = None,
         include_cold: bool = True,
     ) -> Recall:
         """Search memories of every temperature, and promote the memories that are needed again.
@@ -431,12 +432,16 @@ class AgentMemory:
         With ``auto_promote``, or ``temperature.auto_promote`` unless it is given, a memory becomes
         hot if its text is at least ``temperature.promote_threshold`` similar to the query, or if it
         was recalled ``promote_accesses`` times within ``promote_window``. A recall counts from the
-        score ``temperature.min_score`` on. A blank query finds nothing. ``filters`` are those of
-        :meth:`search`.
+        score ``temperature.min_score`` on. A blank query finds nothing. ``filters`` and
+        ``session`` are those of :meth:`search`.
         """
         wanted = ("hot", "warm", "cold") if include_cold else ("hot", "warm")
         only = parse_filter(
-            temperature=wanted, kind=kinds, min_score=min_relevance, filters=filters
+            temperature=wanted,
+            kind=kinds,
+            min_score=min_relevance,
+            filters=filters,
+            session=session,
         )
         if auto_promote is None:
             auto_promote = self.parts.settings.temperature.auto_promote
@@ -506,14 +511,15 @@ class AgentMemory:
         *,
         temperature: TemperatureLike | None = None,
         filters: Mapping[str, object] | None = None,
+        session: str | int | None = None,
     ) -> list[Memory]:
         """The agent's active memories, of one tier or temperature if given, oldest first.
 
-        ``filters`` are those of :meth:`search`.
+        ``filters`` and ``session`` are those of :meth:`search`.
         """
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
-        only = parse_filter(filters=filters)
+        only = parse_filter(filters=filters, session=session)
         found = reading.active(self.parts, self.agent_id, wanted, heat)
         return found if only is ANY else [memory for memory in found if only.allows(memory)]
 
@@ -552,6 +558,7 @@ class AgentMemory:
         min_score: float | None = None,
         since_tick: int | None = None,
         filters: Mapping[str, object] | None = None,
+        session: str | int | None = None,
         include_cold: bool = False,
         include_superseded: bool = False,
         include_groups: bool = False,
@@ -570,12 +577,13 @@ class AgentMemory:
         ``filters`` are conditions on metadata, such as ``{"metadata.place": "bay"}`` or
         ``{"metadata.day": {"$gte": 3}}``. The operators are ``$eq``, ``$ne``, ``$in``, ``$nin``,
         ``$gt``, ``$gte``, ``$lt``, ``$lte`` and ``$exists``; ``$and`` and ``$or`` take a list of
-        filters, ``$not`` takes one. Pinned memories have to pass them, too.
+        filters, ``$not`` takes one. Pinned memories have to pass them, too. ``session`` is one more
+        condition: the memory was stored with this session; 7 and "7" name the same one.
 
         With ``include_superseded``, memories that another one superseded take part as well. With
         ``include_groups``, what is on the boards of the agent's groups takes part as well.
         """
-        given = (tier, temperature, kind, tags, min_score, since_tick, filters)
+        given = (tier, temperature, kind, tags, min_score, since_tick, filters, session)
         only, cold = parse_filter_and_cold(include_cold, *given)
         with self.parts.using():
             request = self._request(query, limit, context_tokens)

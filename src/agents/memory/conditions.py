@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..errors import InvalidInput
 from .records import Scalar, shown
 
-__all__ = ["Condition", "none_of", "parse_condition"]
+__all__ = ["Condition", "all_of", "none_of", "parse_condition"]
 
 _PREFIX = "metadata."
 _DEEPEST = 8
@@ -79,6 +79,12 @@ def parse_condition(filters: object) -> Condition | None:
     if isinstance(filters, Mapping) and not filters:
         return None
     return _Reader().mapping(filters, "filters", 1)
+
+
+def all_of(conditions: Iterable[Condition | None]) -> Condition | None:
+    """The condition that all of these hold; None if there is none among them."""
+    parts = tuple([each for each in conditions if each is not None])
+    return Joint("$and", parts) if len(parts) > 1 else next(iter(parts), None)
 
 
 def none_of(key: str, values: Iterable[str]) -> Condition:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from ..errors import InvalidInput
-from .conditions import Condition, parse_condition
+from .conditions import Condition, all_of, parse_condition
+from .json_value import plain_scalar
 from .kinds import check_kind, check_tags
 from .records import Memory
 from .requests import check_whole
@@ -61,10 +62,11 @@ def parse_filter(
     min_score: object = None,
     since_tick: object = None,
     filters: object = None,
+    session: object = None,
 ) -> Filter:
     """A filter from a caller's values: one value, or a list of which a memory needs one.
 
-    ``filters`` is a mapping of conditions on metadata.
+    ``filters`` is a mapping of conditions on metadata. ``session`` is one more of them.
     """
     if min_score is not None and not (
         isinstance(min_score, int | float)
@@ -77,6 +79,9 @@ def parse_filter(
     words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
     if words == ():
         raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
+    conditions = [] if filters is None else [parse_condition(filters)]
+    if session is not None:
+        conditions.append(parse_condition(in_session(_check_session(session))))
     found = Filter(
         _any_of(tier, parse_tier),
         _any_of(temperature, parse_temperature),
@@ -84,7 +89,7 @@ def parse_filter(
         None if words is None else frozenset(words),
         0 if since_tick is None else check_whole("since_tick", since_tick),
         0.0 if min_score is None else float(min_score),
-        None if filters is None else parse_condition(filters),
+        all_of(conditions),
     )
     return ANY if found == ANY else found  # searches compare by identity
 
@@ -112,6 +117,16 @@ def in_session(session: object) -> dict[str, object]:
     elif isinstance(session, int) and not isinstance(session, bool):
         named += [str(session)]
     return {"metadata.session": {"$in": named} if len(named) > 1 else session}
+
+
+def _check_session(session: object) -> object:
+    plain = plain_scalar(session)
+    if isinstance(plain, str | int) and not isinstance(plain, bool):
+        return plain
+    raise InvalidInput(
+        f"a session is a text or a whole number, not {session!r:.40}",
+        hint="use the name that its memories were stored with",
+    )
 
 
 def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:

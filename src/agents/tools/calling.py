@@ -175,7 +175,8 @@ def _said(error: "ValidationError") -> str:
         return f"has {len(str(error.instance)):,} characters, of at most {error.validator_value:,}"
     text = str(error.message)
     text = text if len(text) <= 300 else f"{text[:200]} … {text[-90:]}"
-    if error.validator == "enum" and TIER_VALUES.keys() >= set(error.validator_value):
+    allowed: Any = error.validator_value
+    if error.validator == "enum" and TIER_VALUES.keys() >= set(allowed):
         text += f"; {NO_TIERS}"
         if error.instance in TEMPERATURE_NAMES.values():
             text += f"; {operations_with('temperature', error.instance)}"

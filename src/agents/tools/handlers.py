@@ -6,7 +6,7 @@ from typing import Any
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock, reading
 from ..errors import InvalidInput
-from ..memory.filters import in_session, parse_filter
+from ..memory.filters import parse_filter
 from ..memory.records import Hit
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
@@ -84,7 +84,7 @@ def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
 
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
-    found = memory.recall(**_filtered(arguments))
+    found = memory.recall(**arguments)
     scored = zip(found.items, found.scores, found.matches, strict=True)
     return {
         "results": [
@@ -178,7 +178,7 @@ def forget(memory: AgentMemory, arguments: Json) -> Json:
 
 def query(memory: AgentMemory, arguments: Json) -> Json:
     """Search with filters; without a query, list the newest memories that pass them."""
-    given = _filtered(arguments)
+    given = dict(arguments)
     text, limit = given.pop("query", ""), given.pop("limit", 10)
     retention = _RETENTIONS[given.pop("retention", "active")]
     more = {key: given.pop(key) for key in ("include_superseded", "include_groups") if key in given}
@@ -211,17 +211,6 @@ def advance(memory: AgentMemory, arguments: Json) -> Json:
     bank = memory.parts
     with bank.changing():
         return clock.pass_time(bank, clock.chosen_tick(bank, **arguments))._asdict()
-
-
-def _filtered(arguments: Json) -> Json:
-    """The arguments with the session as a condition on metadata."""
-    given = dict(arguments)
-    if "session" in given:
-        own = in_session(given.pop("session"))
-        filters = given.get("filters", {})
-        is_apart = filters.keys().isdisjoint(own)  # else both must hold
-        given["filters"] = {**filters, **own} if is_apart else {"$and": [filters, own]}
-    return given
 
 
 def _scored(memory: AgentMemory, hit: Hit) -> Json:

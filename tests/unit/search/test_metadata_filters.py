@@ -1,11 +1,13 @@
 """Filters on metadata hold inside the search, wherever a memory is."""
 
+import asyncio
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
-from agents import AgentMemory, InvalidInput, MemoryBank
+from agents import AgentMemory, AsyncMemoryBank, InvalidInput, MemoryBank
 from banks import OpenBank
 
 BAY = {"metadata.place": "bay"}
@@ -69,6 +71,88 @@ def test_recall_all_and_explain_take_them(alice: AgentMemory) -> None:
         "sea <1 0>": "filtered",
         "none <1 0>": "filtered",
     }
+
+
+@pytest.fixture
+def talks(alice: AgentMemory) -> AgentMemory:
+    """Two conversations, one of them named by a number, and a memory of none."""
+    alice.add("bay <1 0>", session="talk 7", metadata={"place": "bay"})
+    alice.add("cold bay <1 0>", session="talk 7", temperature="cold")
+    alice.add("sea <1 0>", session=8, metadata={"place": "bay"})
+    alice.add("none <1 0>")
+    return alice
+
+
+@pytest.mark.parametrize(
+    ("session", "warm", "cold"),
+    [
+        ("talk 7", ["bay <1 0>"], ["cold bay <1 0>"]),
+        (8, ["sea <1 0>"], []),
+        ("8", ["sea <1 0>"], []),
+        (np.int64(8), ["sea <1 0>"], []),
+        ("8.0", [], []),
+        ("talk 9", [], []),
+    ],
+)
+def test_a_session_is_searched_alone(
+    talks: AgentMemory, session: Any, warm: list[str], cold: list[str]
+) -> None:
+    assert texts(talks.search("<1 0>", session=session)) == warm
+    assert texts(talks.search("", session=session)) == warm
+    both = sorted(warm + cold)
+    assert sorted(texts(talks.search("<1 0>", session=session, include_cold=True))) == both
+    assert sorted(each.content for each in talks.all(session=session)) == both
+    found = talks.recall("<1 0>", auto_promote=False, session=session)
+    assert sorted(each.content for each in found.items) == both
+    told = talks.explain("<1 0>", session=session)
+    assert [each.memory.content for each in told if each.reason == "chosen"] == warm
+
+
+def test_a_session_holds_beside_other_filters(talks: AgentMemory) -> None:
+    assert texts(talks.search("<1 0>", session=8, filters=BAY)) == ["sea <1 0>"]
+    assert texts(talks.search("<1 0>", session=8, filters={})) == ["sea <1 0>"]
+    assert talks.search("<1 0>", session=8, filters={"metadata.session": "talk 7"}) == []
+    assert talks.search("<1 0>", session=8, tier="low") == []
+    deep: dict[str, Any] = BAY
+    for _ in range(7):
+        deep = {"$and": [deep]}
+    assert texts(talks.search("<1 0>", session=8, filters=deep)) == ["sea <1 0>"]
+
+
+def test_a_session_is_searched_on_boards_and_among_superseded_memories(bank: MemoryBank) -> None:
+    bank.group("guild", ["alice"])
+    alice = bank.agent("alice")
+    alice.post("guild", "on the board <1 0>")
+    former = alice.add("former <1 0>", session="s")
+    alice.update(former.id, "now <1 0>")
+    assert texts(alice.search("<1 0>", session="s", include_groups=True)) == ["now <1 0>"]
+    found = alice.search("<1 0>", session="s", include_superseded=True)
+    assert sorted(texts(found)) == ["former <1 0>", "now <1 0>"]
+
+
+@pytest.mark.parametrize("session", [True, 1.5, ["talk 7"], {"$ne": "talk 7"}, b"talk 7"], ids=repr)
+def test_what_names_no_session_is_refused_everywhere(talks: AgentMemory, session: Any) -> None:
+    for call in (
+        lambda: talks.search("<1 0>", session=session),
+        lambda: talks.recall("<1 0>", session=session),
+        lambda: talks.explain("<1 0>", session=session),
+        lambda: talks.all(session=session),
+    ):
+        with pytest.raises(InvalidInput, match="a session is a text or a whole number, not"):
+            call()
+
+
+def test_a_session_can_be_awaited() -> None:
+    async def found() -> list[str]:
+        async with AsyncMemoryBank.ephemeral() as bank:
+            alice = bank.agent("alice")
+            await alice.add("the mill", session="talk 7")
+            await alice.add("the mill again")
+            recalled = await alice.recall("the mill", session="talk 7")
+            hits = await alice.search("the mill", session="talk 7")
+            return [*texts(hits), *[each.content for each in recalled.items]]
+
+    assert asyncio.run(found()) == ["the mill", "the mill"]
 
 
 def test_filters_hold_together(alice: AgentMemory) -> None:
