@@ -24,7 +24,7 @@ _RANDOM = "is not seeded; use the generator that setup() and decide() are given"
 _ENVIRONMENT = "os.environ is no part of a run; use world_options or policy_options"
 _READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
 _OF_ENVIRONMENT = (os.getenv.__globals__, Mapping.get.__globals__)
-"""What the modules of ``os.getenv()``, and of ``get()`` and ``items()`` of ``os.environ`` define."""
+"""The modules of ``os.getenv()``, and of ``get()`` and ``items()`` of ``os.environ``."""
 
 _GLOBAL = random.random.__self__  # type: ignore[attr-defined]
 """The generator behind ``random.random()`` and all functions of its module."""
