@@ -1,5 +1,4 @@
-"""Lines of a user's code that read a clock or the environment, or draw unseeded numbers, are named.
-"""
+"""Lines of a user's code that read a clock or the environment, or draw unseeded numbers."""
 
 from pathlib import Path
 from random import Random
