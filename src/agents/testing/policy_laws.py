@@ -43,7 +43,7 @@ class PolicyLaws(Play):
 
     @law
     def test_no_line_reads_a_clock_or_draws_unseeded_numbers(self) -> None:
-        """no call of a clock or of unseeded randomness in its code"""
+        """no call of a clock, of the environment or of unseeded randomness in its code"""
         lines = self.told("watched_story", 2)[1]
         must(not lines, "\n".join(lines))
 

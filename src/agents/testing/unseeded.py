@@ -1,4 +1,4 @@
-"""Which lines of a user's code read a clock, or draw random numbers that no seed rules."""
+"""Which lines of a user's code read a clock or the environment, or draw unseeded random numbers."""
 
 import datetime
 import inspect
@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from types import FrameType
@@ -20,6 +20,11 @@ __all__ = ["watched"]
 
 _CLOCK = "reads the clock; use the tick"
 _RANDOM = "is not seeded; use the generator that setup() and decide() are given"
+
+_ENVIRONMENT = "os.environ is no part of a run; use world_options or policy_options"
+_READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
+_OF_ENVIRONMENT = (os.getenv.__globals__, Mapping.get.__globals__)
+"""The modules of ``os.getenv()``, and of ``get()`` and ``items()`` of ``os.environ``."""
 
 _GLOBAL = random.random.__self__  # type: ignore[attr-defined]
 """The generator behind ``random.random()`` and all functions of its module."""
@@ -55,11 +60,14 @@ _SEEDED_IN_NUMPY = {"Generator", "RandomState", "SeedSequence", "seed", "set_sta
 
 
 @contextmanager
-def watched(is_own: Callable[[str], bool]) -> Iterator[set[tuple[str, int, str]]]:
+def watched(
+    is_own: Callable[[str], bool], *, environment: bool = False
+) -> Iterator[set[tuple[str, int, str]]]:
     """File, line and what is wrong with it; ``is_own`` says which files are the user's.
 
     The set fills while the block runs. Only calls that a line of these files makes are named. What
-    the user's modules import by name is seen, too, if they are imported inside the block.
+    the user's modules import by name is seen, too, if they are imported inside the block. With
+    ``environment``, reads of environment variables are named, too.
     """
     found: set[tuple[str, int, str]] = set()
 
@@ -72,6 +80,9 @@ def watched(is_own: Callable[[str], bool]) -> Iterator[set[tuple[str, int, str]]
             what = _built_in(given)
             if what is not None:
                 note(frame, what)
+        elif event == "call" and frame.f_code is _READS_ENVIRONMENT:
+            if environment:
+                note(_reader(frame), _ENVIRONMENT)
         elif event == "call":
             what = _in_python(frame)
             if what is not None:
@@ -90,6 +101,14 @@ def _built_in(function: Any) -> str | None:
         return _BUILT_IN.get(function)
     except TypeError:  # a method of an object that has no hash
         return None
+
+
+def _reader(frame: FrameType) -> FrameType | None:
+    """Who reads an environment variable, through whatever method of ``os.environ``."""
+    caller: FrameType | None = frame
+    while caller is not None and any(caller.f_globals is each for each in _OF_ENVIRONMENT):
+        caller = caller.f_back
+    return caller
 
 
 def _in_python(frame: FrameType) -> str | None:

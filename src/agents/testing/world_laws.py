@@ -98,7 +98,7 @@ class Play:
         return ""
 
     def watched_story(self) -> tuple[Story, list[str]]:
-        """A run, and the lines of the user's code that no seed rules."""
+        """A run, and the lines of the user's code that neither seed nor settings rule."""
         places, files = self.places(), set[str]()
 
         def is_own(name: str) -> bool:
@@ -108,7 +108,7 @@ class Play:
             ours = path.is_relative_to(_PACKAGE) or "site-packages" in path.parts
             return not ours and any(map(path.is_relative_to, places))
 
-        with watched(is_own) as found:
+        with watched(is_own, environment=True) as found:
             world = self.world()
             files |= files_of(world) | files_of(self.policy(world))
             told = self.story()
@@ -154,7 +154,7 @@ class WorldLaws(Play):
 
     @law
     def test_no_line_reads_a_clock_or_draws_unseeded_numbers(self) -> None:
-        """no call of a clock or of unseeded randomness in its code"""
+        """no call of a clock, of the environment or of unseeded randomness in its code"""
         lines = self.told("watched_story", 2)[1]
         must(not lines, "\n".join(lines))
 

@@ -178,6 +178,15 @@ def test_the_table_has_a_row_for_each_agent_and_tick(tiermem: Command, whole: Pa
         assert row["results"] == ["done", "done"]
 
 
+def test_why_there_was_no_answer_is_told_once(tiermem: Command, scenario: Write) -> None:
+    waits = {"name": "no_op", "arguments": {"reason": "Timeout", "after": 20}}
+    script = [{"actions": [waits], "tick": 1}]
+    given = scenario(policy="scripted", policy_options={"script": script})
+    assert tiermem("run", given, "--ticks", 1, "--out", "r", "-q") == (0, "", "")
+    lines = tiermem("why", "r", "-a", "bob", "-t", 1).out.splitlines()
+    assert lines[-1] == 'did no_op {"after": 20} (no answer): Timeout'
+
+
 def test_reasons_are_counted_in_the_last_lines_the_summary_and_the_table(
     tiermem: Command, scenario: Write
 ) -> None:

@@ -133,6 +133,12 @@ def test_a_new_world_runs_is_tested_and_is_sound_as_it_is(tiermem: Command, here
             ["counter.py, line 15: time.time() reads the clock; use the tick"],
             id="clock-without-effect",
         ),
+        pytest.param(
+            "self.tick += 1",
+            "self.tick += int(os.environ.get('STEP', '1'))",
+            ["counter.py, line 15: os.environ is no part of a run; use world_options"],
+            id="environment",
+        ),
     ],
 )
 def test_a_world_that_is_not_sound_is_told_why(

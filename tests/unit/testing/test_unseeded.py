@@ -1,4 +1,4 @@
-"""Lines of a user's code that read a clock or draw unseeded random numbers are named."""
+"""Lines of a user's code that read a clock or the environment, or draw unseeded numbers."""
 
 from pathlib import Path
 from random import Random
@@ -11,11 +11,11 @@ from tiermem.testing.unseeded import watched
 CLOCK, RANDOM = "reads the clock", "is not seeded"
 
 
-def lines_of(code: str, folder: Path) -> list[tuple[str, int, str]]:
+def lines_of(code: str, folder: Path, *, environment: bool = False) -> list[tuple[str, int, str]]:
     """What is found in a module with this code, while it runs."""
     path = folder / "mine.py"
     path.write_text(code)
-    with watched(lambda name: name == str(path)) as found:
+    with watched(lambda name: name == str(path), environment=environment) as found:
         exec(compile(code, str(path), "exec"), {"rng": Random(1)})
     return [(Path(file).name, line, what) for file, line, what in sorted(found)]
 
@@ -62,6 +62,40 @@ def test_a_call_is_named_by_file_and_line(code: str, what: str, tmp_path: Path) 
 )
 def test_seeded_numbers_and_fixed_dates_are_not_named(code: str, tmp_path: Path) -> None:
     assert lines_of(code, tmp_path) == []
+
+
+READS = [
+    "import os; os.environ['PATH']",
+    "import os; os.environ.get('PATH', '')",
+    "import os; os.environ.get('no such variable')",
+    "import os; 'PATH' in os.environ",
+    "import os; dict(os.environ)",
+    "import os; list(os.environ.items())",
+    "import os; os.getenv('PATH')",
+    "from os import getenv; getenv('PATH')",
+    "import os; os.getenvb(b'PATH')",
+]
+
+
+@pytest.mark.parametrize("code", READS)
+def test_what_reads_the_environment_is_named_where_that_matters(code: str, tmp_path: Path) -> None:
+    what = "os.environ is no part of a run; use world_options or policy_options"
+    found = lines_of(f"pass\n{code}\n", tmp_path, environment=True)
+    assert found == [("mine.py", 2, what)]
+    assert lines_of(code, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.path.expanduser('~')",  # not this code's own read
+        "import os; os.cpu_count(); os.path.join('a', 'b')",
+        "import os; os.environ['TIERMEM_OF_A_TEST'] = 'set'; del os.environ['TIERMEM_OF_A_TEST']",
+        "from collections.abc import Mapping; {'a': 1}.get('a'); isinstance({}, Mapping)",
+    ],
+)
+def test_what_does_not_read_the_environment_is_not_named(code: str, tmp_path: Path) -> None:
+    assert lines_of(code, tmp_path, environment=True) == []
 
 
 def test_numpy_is_as_it_was_afterwards(tmp_path: Path) -> None:

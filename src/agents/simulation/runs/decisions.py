@@ -80,7 +80,7 @@ class Deed(NamedTuple):
 
     name: str
     arguments: Mapping[str, Any]
-    """As the policy gave them, without a text that became a memory or a note."""
+    """As the policy gave them, without a text that became a memory or a note, or is ``text``."""
     result: str
     """done, failed, no answer or refused."""
     memory_id: str | None
@@ -174,6 +174,8 @@ def retold(
         kept.did, born.done, reasons(kept, after), strict=True
     ):
         own = (None, why) if number is None else (memory_id(prefix, number), text(number))
+        if result == UNANSWERED:
+            arguments = {key: each for key, each in arguments.items() if key != "reason"}
         deeds.append(Deed(name or "no action", arguments, RESULTS[result], *own))
     query = observed if kept.query is None else kept.query
     given, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)

@@ -67,10 +67,10 @@ def check_world(
     """Try a world for real: does the same seed give the same run, whatever happens?
 
     The world runs twice with one seed, with other hash seeds, made anew from its own state at
-    random ticks, and killed with SIGKILL and resumed. Lines of its code that read a clock or draw
-    unseeded random numbers are named. It warns of a world that draws for several agents from one
-    stream. Modules are looked for in this folder, or beside
-    --scenario. The command exits with 1 if anything differs.
+    random ticks, and killed with SIGKILL and resumed. Lines of its code that read a clock or an
+    environment variable, or draw unseeded random numbers, are named. It warns of a world that draws
+    for several agents from one stream. Modules are looked for in this folder, or beside --scenario.
+    The command exits with 1 if anything differs.
     """
     from ....config.load import load_settings
     from ....testing.scenario_laws import check_world as check
