@@ -55,6 +55,21 @@ def test_it_tells_every_table_and_changes_nothing(tiermem: Command, town: Path) 
     assert files(town) == before
 
 
+def test_chains_with_the_same_text_are_one_row_for_a_person_and_two_in_json(
+    tiermem: Command, tmp_path: Path
+) -> None:
+    with MemoryBank.open(tmp_path / "bank", {"storage": {"sync": "manual"}}) as bank:
+        for teller, listeners in {"alice": ["bob", "dora"], "carol": ["erin"]}.items():
+            one = bank.agent(teller).add("the mill burns")
+            for listener in listeners:
+                bank.agent(teller).tell(listener, one.id)
+    lines = tiermem("analyse", tmp_path / "bank").out.splitlines()
+    (row,) = (line.split("\t") for line in lines if line.endswith("the mill burns"))
+    assert (row[1], row[3], row[-2]) == ("alice", "3", "1")
+    assert lines[2].endswith("half_life\tmore chains\tmemory")
+    assert tiermem("analyse", tmp_path / "bank", "--json").json["tables"]["spreads"]["rows"] == 2
+
+
 def test_json_has_the_tables_of_python(tiermem: Command, town: Path) -> None:
     told = tiermem("analyse", town, "--tick", 50, "--json").json
     study = analysis.study(town, 50)

@@ -8,6 +8,7 @@ from ..reports import html as page
 from ..reports import plots
 from ..reports.hover import Chart
 from ..reports.plots import number
+from .spread import by_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ _NEEDED = {
 def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
     """By name, each plot that there is something to draw for: title, chart, caption."""
     found = {}
-    top = _texts(study)[:_MOST_CURVES]
+    top = by_text(study.spreads())[:_MOST_CURVES]
     if top:
         curves = {
             f"{at}. {_short(row['text'])}": _holders(study, row) for at, row in enumerate(top, 1)
@@ -101,7 +102,7 @@ def _overtaking(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _spreads(study: "Study") -> str:
-    rows = _texts(study)[:_MOST_ROWS]
+    rows = by_text(study.spreads())[:_MOST_ROWS]
     if not rows:
         return ""
     cells = [
@@ -112,18 +113,6 @@ def _spreads(study: "Study") -> str:
     heads = ["Memory", "Agents", "Tells", "R", "Hands", "Half-life"]
     tree = page.details("The tree of the first one", _tree(study, rows[0]["origin"]))
     return "<h3>What spread most</h3>" + page.table(heads, cells, numbers=5) + tree
-
-
-def _texts(study: "Study") -> list[dict[str, Any]]:
-    """What spread most: of each text the chain that most agents had, and how many more there are.
-
-    Chains whose text was forgotten are each their own.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for row in study.spreads().to_pylist():
-        first = found.setdefault(row["text"] or row["origin"], {**row, "alike": -1})
-        first["alike"] += 1
-    return list(found.values())
 
 
 def _begun_again(times: int) -> str:

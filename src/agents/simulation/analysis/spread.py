@@ -11,7 +11,7 @@ from .overlap import beliefs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Spread", "first_holders", "same_beliefs", "spread_of", "spreads", "tree"]
+__all__ = ["Spread", "by_text", "first_holders", "same_beliefs", "spread_of", "spreads", "tree"]
 
 
 class Spread(NamedTuple):
@@ -199,3 +199,15 @@ def _first_tellers(columns: Columns, rows: Numbers) -> list[str | None]:
     places = np.flatnonzero(told.is_new & np.isin(told.row, rows)).tolist()
     known = {int(told.row[at]): told.teller[at] for at in places}
     return [known.get(row) for row in rows.tolist()]
+
+
+def by_text(table: "pa.Table") -> list[dict[str, Any]]:
+    """Of each text in :func:`spreads` the chain that most agents had, and how many more there are.
+
+    Chains whose text was forgotten are each their own.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for row in table.to_pylist():
+        first = found.setdefault(row["text"] or row["origin"], {**row, "alike": -1})
+        first["alike"] += 1
+    return list(found.values())

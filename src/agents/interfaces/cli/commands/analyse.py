@@ -68,12 +68,15 @@ def analyse(
 
 
 def _tell(found: "Study") -> None:
+    from ....simulation.analysis.spread import by_text
+
     people = counted(len(found.agents), "agent")
     held = counted(len(found.columns), "memory", "memories")
     say(f"{found.name}: {people}, {held} up to tick {found.tick}")
     if not found.columns.is_whole:
         say("it was restored from a checkpoint: what was before is not known")
-    _tell_rows("spread most", found.spreads(), {"origin": "id"}, last="text")
+    names = {"origin": "id", "alike": "more chains"}
+    _tell_rows("spread most", by_text(found.spreads()), names, last="text")
     _tell_rows("who informs whom", found.tells())
     if found.has_centrality:
         _tell_rows("who is central", found.centrality())
@@ -96,14 +99,14 @@ def _tell_rows(
     title: str, rows: Any, names: dict[str, str] | None = None, last: str | None = None
 ) -> None:
     """The first rows of a table; ``last`` names a column of texts that comes last, shortened."""
-    shown = []
-    for row in rows.slice(0, _MOST_ROWS).to_pylist():
+    shown, first = [], rows[:_MOST_ROWS]
+    for row in first if isinstance(first, list) else first.to_pylist():
         own = {(names or {}).get(name, name): _shown(value) for name, value in row.items()}
         if last is not None:
             own["memory"] = short(own.pop(last) or "(forgotten)")
         shown.append(own)
-    more = rows.num_rows - len(shown)
-    table(f"{title}: the first {len(shown)} of {rows.num_rows:,}" if more else title, shown)
+    more = len(rows) > len(shown)
+    table(f"{title}: the first {len(shown)} of {len(rows):,}" if more else title, shown)
 
 
 def _shown(value: Any) -> Any:
