@@ -347,13 +347,16 @@ def _legend(axes: "Axes", entries: int) -> None:
     A legend that is wider than the figure would squeeze the plot. Names that need more than two
     rows make the figure higher.
     """
+    from matplotlib.figure import Figure
+
     if entries < 2:
         return
     longest = max(len(str(label)) for label in axes.get_legend_handles_labels()[1])
     columns = min(entries, 3 if entries <= 6 else 4, max(1, _LEGEND // (longest + _HANDLE)))
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.03), ncols=columns)
     more = math.ceil(entries / columns) - 2
-    if more > 0 and (figure := axes.get_figure(root=True)) is not None:
+    figure = axes.figure
+    if more > 0 and isinstance(figure, Figure):
         figure.set_figheight(figure.get_figheight() + _ROW * more)
 
 
