@@ -414,7 +414,7 @@ def test_the_places_of_a_chart_lie_side_by_side_over_its_axis() -> None:
 
 
 @pytest.mark.usefixtures("charts")
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("count", [2, 5, 9])
 def test_long_names_of_lines_leave_the_plot_its_room(count: int) -> None:
     names = [f"{place}. There is a concert at the tavern on day {place}" for place in range(count)]
