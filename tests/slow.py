@@ -15,10 +15,13 @@ import pytest
 # Processes killed again and again, races, a fuzzer of the whole service, and much of the
 # inspector's page in a browser.
 FILES = {
+    "test_effect_folders.py",
     "test_http_schema.py",
     "test_kill.py",
+    "test_law_classes.py",
     "test_load.py",
     "test_mcp_inspector.py",
+    "test_mem0_differential.py",
     "test_more_law_classes.py",
     "test_note_kills.py",
     "test_note_races.py",
@@ -32,6 +35,7 @@ FILES = {
     "test_plain_install.py",
     "test_reembed_kill.py",
     "test_run_kill.py",
+    "test_spread_commands.py",
     "test_spread_disk.py",
     "test_spread_kills.py",
     "test_spread_over_ray.py",
@@ -59,7 +63,6 @@ FILES_OF_CASES = {
     "test_interrupted_caches.py",
     "test_leftovers.py",
     "test_log_damage.py",
-    "test_mem0_differential.py",
     "test_preset_runs.py",
     "test_merge_of_strangers.py",
     "test_mesa_processes.py",
@@ -68,7 +71,6 @@ FILES_OF_CASES = {
     "test_process.py",
     "test_serve_command.py",
     "test_split_worlds.py",
-    "test_spread_commands.py",
     "test_spread_runs.py",
     "test_store_damage.py",
     "test_store_process.py",
@@ -104,8 +106,26 @@ TESTS = {
         "test_restoring_sets_mem0s_store_right",
     },
     "test_clock_commands.py": {"test_doctor_says_that_the_clock_is_behind_and_what_to_do"},
+    "test_cold_recall.py": {
+        "test_a_store_that_is_gone_names_the_repair_which_brings_the_cold_back",
+        "test_what_was_forgotten_is_in_no_file_after_a_vacuum",
+    },
+    "test_concordia_memory_bank.py": {
+        "test_a_restore_in_a_new_process_gives_no_duplicates",
+    },
     "test_damaged_pages.py": {"test_damage_on_any_page_is_named"},
-    "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
+    "test_demo.py": {
+        "test_a_run_of_the_demo_gives_the_same_again",
+        "test_the_readmes_numbers_are_those_of_a_fresh_run",
+    },
+    "test_doctor_command.py": {
+        "test_a_damaged_store_names_the_repair",
+        "test_a_journal_made_from_a_checkpoint_is_sound",
+        "test_a_memory_that_was_taken_out_of_the_store_is_a_problem",
+        "test_a_store_of_another_bank_is_a_problem",
+        "test_an_embedder_that_fails_is_a_problem",
+        "test_it_says_who_has_the_bank_open",
+    },
     "test_doctor_diagnoses.py": {
         "test_a_bank_that_may_not_be_written_is_a_problem",
         "test_a_journal_that_may_not_be_read_is_not_damaged",
@@ -166,10 +186,14 @@ TESTS = {
     "test_inspector_memory.py": {
         "test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached"
     },
-    "test_inspector_other_banks.py": {"test_the_page_shows_agent_memory_and_search"},
+    "test_inspector_other_banks.py": {
+        "test_the_answers_are_those_of_the_bank",
+        "test_the_page_shows_agent_memory_and_search",
+    },
     "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
     "test_keys.py": {"test_mem0s_store_has_the_successor_alone"},
     "test_leftovers.py": {"test_a_process_that_ends_leaves_nothing_nor_does_that_of_its_store"},
+    "test_log_damage.py": {"test_a_kill_while_the_records_are_written_leaves_a_bank_that_opens"},
     "test_many_agents.py": {
         "test_a_tick_that_is_undone_wakes_nobody",
         "test_an_agent_that_nobody_looks_at_is_no_object",
@@ -188,12 +212,11 @@ TESTS = {
         "test_what_was_answered_before_the_end_is_kept",
     },
     "test_mcp_http_limits.py": {"test_who_is_asking_when_it_stops_is_told_so"},
-    "test_mem0_differential.py": {
-        "test_random_calls_give_the_same_as_mem0",
-        "test_what_is_refused_is_refused_by_both",
-    },
     "test_mem0_facade.py": {"test_an_update_keeps_the_id_and_all_versions_lead_to_it"},
-    "test_mem0_store.py": {"test_many_memories_are_written_in_batches"},
+    "test_mem0_store.py": {
+        "test_another_banks_store_is_an_error_and_repair_keeps_it",
+        "test_many_memories_are_written_in_batches",
+    },
     "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
     "test_mesa_processes.py": {
         "test_a_killed_model_has_all_its_whole_steps",
@@ -256,6 +279,9 @@ TESTS = {
     },
     "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
     "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
+    "test_retention.py": {
+        "test_a_vacuum_writes_no_leftovers_of_the_processs_memory_to_mem0s_store",
+    },
     "test_run_command.py": {
         "test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run",
         "test_the_market_runs_as_it_is_shipped",
@@ -285,11 +311,6 @@ TESTS = {
         "test_a_split_run_goes_on_with_another_number_of_workers",
         "test_a_world_that_breaks_its_promise_is_told",
         "test_the_world_of_the_page_keeps_its_promise",
-    },
-    "test_spread_commands.py": {
-        "test_a_diff_finds_no_difference",
-        "test_branch_effect_and_inspect_give_the_same",
-        "test_show_and_why_say_the_same",
     },
     "test_spread_groups.py": {
         "test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells",
@@ -342,10 +363,14 @@ TESTS = {
         "test_a_cell_whose_worker_is_killed_once_is_run_again",
         "test_workers_end_with_a_command_that_is_ended",
     },
+    "test_sweeps.py": {
+        "test_results_have_all_metrics_whichever_run_ends_first",
+    },
     "test_vacuum_faults.py": {
         "test_a_vacuum_names_the_journal_that_another_program_reads",
         "test_a_vacuum_that_was_killed_is_begun_again_by_itself",
     },
+    "test_why_command.py": {"test_a_run_of_before_says_that_decisions_were_not_kept"},
     "test_world_commands.py": {
         "test_a_new_world_runs_is_tested_and_is_sound_as_it_is",
         "test_a_scenario_gives_agents_and_options",
@@ -363,10 +388,6 @@ TESTS = {
         "test_blockers_in_front_save_days",
         "test_builders_who_recall_are_right_and_others_guess",
     },
-    "test_effect_folders.py": {"test_an_experiment_does_not_replace_the_folder_of_its_own_run"},
-    "test_cold_recall.py": {"test_what_was_forgotten_is_in_no_file_after_a_vacuum"},
-    "test_why_command.py": {"test_a_run_of_before_says_that_decisions_were_not_kept"},
-    "test_log_damage.py": {"test_a_kill_while_the_records_are_written_leaves_a_bank_that_opens"},
 }
 
 # By file: slow tests that only `make test-long` runs, with the id of a case or of all. Figures of
@@ -416,6 +437,9 @@ TESTS_OF_CASES = {
         "test_no_damage_to_an_index_hides_a_memory",
         "test_whole_commits_give_back_everything",
     },
+    "test_forget_kill.py": {
+        "test_a_bank_opens_after_a_process_that_emptied_its_store_and_did_not_close_it"
+    },
     "test_group_actions.py": {"test_a_run_with_groups_is_the_same_resumed_branched_and_replayed"},
     "test_hostile_arguments.py": {"test_it_is_one_clear_error_and_nothing_is_changed"},
     "test_http_access.py": {"test_no_attempt_of_one_agent_reaches_another"},
@@ -426,6 +450,9 @@ TESTS_OF_CASES = {
     "test_planted_bugs.py": {"test_a_bug_breaks_a_law_that_the_message_names"},
     "test_resume_command.py": {"test_code_that_imports_its_neighbour_goes_on_in_a_new_process"},
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
+    "test_spread_refusals.py": {
+        "test_a_tick_that_can_not_be_remembered_did_not_happen_and_the_mended_run_goes_on"
+    },
     "test_study.py": {"test_it_has_the_memories_that_the_bank_had_after_each_tick"},
     "test_sweep_workers.py": {"test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback"},
     "test_telling.py": {"test_a_long_chain_is_followed_to_its_origin"},
@@ -434,13 +461,6 @@ TESTS_OF_CASES = {
         "test_nobody_reads_what_it_was_not_told",
     },
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
-    "test_inspector_other_banks.py": {"test_the_answers_are_those_of_the_bank"},
-    "test_spread_refusals.py": {
-        "test_a_tick_that_can_not_be_remembered_did_not_happen_and_the_mended_run_goes_on"
-    },
-    "test_forget_kill.py": {
-        "test_a_bank_opens_after_a_process_that_emptied_its_store_and_did_not_close_it"
-    },
 }
 
 # Files of which every test is long: laws over more of what is ours, and a fuzzer of the service.
