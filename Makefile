@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## nearly every behaviour, on all cores: four minutes on two
+test: $(STAMP)   ## nearly every behaviour, on all cores: some four minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
 test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this
