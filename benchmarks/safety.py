@@ -22,7 +22,7 @@ def _nothing(*_: object) -> None: ...
 
 def measure(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
     """The median CPU seconds of a tick, by what is left out."""
-    import tiermem.engine.open_bank as changing
+    import tiermem.engine.engine as changing
     import tiermem.storage.state.ledger as ledger
     from tiermem.storage.head_record import HeadRecord
 

@@ -35,7 +35,7 @@ def synced(bank: Any) -> tuple[float, list[tuple[str, dict[str, Any], list[float
     rows: list[tuple[str, dict[str, Any], list[float]]] = []
     for agent in bank.agents():
         memories = bank.agent(agent).all()
-        vectors = unit(bank.parts.ledger.resident.block(agent).vectors()).tolist()
+        vectors = unit(bank.engine.state.block(agent).vectors()).tolist()
         for memory, vector in zip(memories, vectors, strict=True):
             entry = {**payload(memory), "text_lemmatized": memory.content}
             rows.append((memory.id, entry, vector))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tiermem.config.load import load_settings
 from tiermem.simulation.runs.run import Run
-from tiermem.simulation.runs.sharded import LOCAL, Engine
+from tiermem.simulation.runs.sharded import LOCAL, Placement
 
 WARM = 2
 
@@ -32,7 +32,7 @@ class Ticks(NamedTuple):
 
 
 def ticks_of(
-    agents: int, memories: int, ticks: int, engine: Engine, world: str = "market"
+    agents: int, memories: int, ticks: int, engine: Placement, world: str = "market"
 ) -> Ticks:
     """Run a world; what its ticks take."""
     facts = [{"content": f"fact {number} about place {number % 17}"} for number in range(memories)]
@@ -114,7 +114,7 @@ def processor_time(run: Run) -> float:
 
 
 def measured(
-    what: str, agents: int, memories: int, ticks: int, engine: Engine, world: str = "market"
+    what: str, agents: int, memories: int, ticks: int, engine: Placement, world: str = "market"
 ) -> Ticks:
     """What a tick takes; a line says it."""
     found = ticks_of(agents, memories, ticks, engine, world)
@@ -147,7 +147,7 @@ def first(small: bool) -> None:
     agents, memories, ticks = (100, 20, 6) if small else (1_000, 200, 15)
     print(f"{agents:,} agents, {memories} memories each")
     local = measured("local", agents, memories, ticks, LOCAL)
-    one = measured("K=1", agents, memories, ticks, Engine("processes", 1))
+    one = measured("K=1", agents, memories, ticks, Placement("processes", 1))
     print(f"  K=1 / local: {one.seconds / local.seconds:.2f} (goal: at most 1.3), "
           f"processor time {one.processor / local.processor:.2f}")  # fmt: skip
 
@@ -157,7 +157,7 @@ def second(small: bool) -> None:
     agents, memories, ticks = (300, 5, 6) if small else (10_000, 50, 10)
     print(f"\n{agents:,} agents, {memories} memories each")
     by = {
-        workers: measured(f"K={workers}", agents, memories, ticks, Engine("processes", workers))
+        workers: measured(f"K={workers}", agents, memories, ticks, Placement("processes", workers))
         for workers in (1, 2, 4)
     }
     print(f"  K=2 / K=1: {by[2].seconds / by[1].seconds:.2f} (goal: at most 0.65)")
@@ -174,7 +174,7 @@ def large(small: bool) -> None:
     print(f"\n{agents:,} agents, {memories} memories each, {ticks} ticks of a quiet town")
     quiet = "quiet_town:QuietTown"
     with MostMemory() as most:
-        measured("K=2", agents, memories, ticks, Engine("processes", 2), quiet)
+        measured("K=2", agents, memories, ticks, Placement("processes", 2), quiet)
     print(f"  memory of driver and workers, at most at once: {most.gigabytes:.1f} GB (goal: 8)")
 
 

@@ -46,17 +46,17 @@ def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, floa
     while _memories(bank) < agents * memories:
         loop.tick()
     texts: list[str] = []
-    encode = bank.parts.embedder.encode
+    encode = bank.engine.embedder.encode
 
     def noting(given: list[str]) -> Any:
         texts.extend(given)
         return encode(given)
 
-    bank.parts.embedder.encode = noting
+    bank.engine.embedder.encode = noting
     whole, alone, new = [], [], []
     for _ in range(ticks):
         texts.clear()
-        known = set(bank.parts.embedder._newest.rows)
+        known = set(bank.engine.embedder._newest.rows)
         start = perf_counter()
         loop.tick()
         whole.append(perf_counter() - start)
@@ -120,7 +120,7 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
     before its growth could be mistaken.
     """
     bank, loop = _market(folder, agents, embedder={"cache_size": 4096})
-    blocks = bank.parts.ledger.resident.blocks
+    blocks = bank.engine.state.blocks
     seconds, sizes = [], {}
     middle, part = ticks // 2, max(1, int(ticks * _COMPARED))
     typical = part // 2, ticks - part // 2 - 1
@@ -157,7 +157,7 @@ def _read_added(bank: Any, before: dict[str, int], after: dict[str, int]) -> flo
     """The seconds of one query of each agent, multiplied with the vectors that came in between."""
     from tiermem.storage.vectors import products
 
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     vectors = resident.table.vectors
     added = [
         (block.start, slice(block.start + before.get(agent, 0), block.start + after[agent]))
@@ -171,7 +171,7 @@ def _read_added(bank: Any, before: dict[str, int], after: dict[str, int]) -> flo
 
 def _taken(bank: Any) -> int:
     """The bytes that the memories themselves take: vectors, texts and numbers."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     row = sum(column[:1].nbytes for column in resident.table.columns)
     return sum(
         row * block.size + sum(map(sys.getsizeof, block.contents()))

@@ -41,10 +41,10 @@ def measured(folder: Path, tells: int, agents: int) -> list[float]:
                 said = []
                 for place, memory in enumerate(memories):
                     to = names[(start + place + 1 + place % 7) % agents]
-                    said.append(telling(bank.parts, memory, to))
+                    said.append(telling(bank.engine, memory, to))
                     if place % 10 == 0:
                         said.append(said[-1])
-                deliver(bank.parts, said)
+                deliver(bank.engine, said)
                 seconds.append((process_time() - begun) / len(said))
             parts.append(median(seconds))
     return parts

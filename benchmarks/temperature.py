@@ -119,7 +119,7 @@ def _ticks(
 
     return {
         **_in_turns([partial(tick_of, bank) for bank in banks], ticks),
-        "cold_a_tick": banks[1].parts.ledger.resident.cold / ticks,
+        "cold_a_tick": banks[1].engine.state.cold / ticks,
         "agents": agents,
         "memories": memories,
     }
@@ -187,12 +187,12 @@ def recall(folder: Path, memories: int, rounds: int) -> dict[str, float]:
         bank.sync()
         synced = perf_counter() - begun
         agent = bank.agent("agent_0000")
-        store = bank.parts.store
+        store = bank.engine.store
         agent.recall("text 1", auto_promote=False)
         whole, alone = [], []
         for n in range(rounds):
             query = f"text {n * 37}"
-            vector = np.array(bank.parts.embedder.units([query])[0], np.float32)
+            vector = np.array(bank.engine.embedder.units([query])[0], np.float32)
             filters = {"user_id": "agent_0000", "temperature": "cold"}
             begun = perf_counter()
             store.search(vector, 9, filters)

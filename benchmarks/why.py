@@ -19,7 +19,7 @@ from simulation import _market, _memories
 
 def _bytes(bank: Any) -> int:
     """The bytes in the pages of the journal."""
-    (pages,) = bank.parts.ledger.journal.file.db.execute("PRAGMA page_count").fetchone()
+    (pages,) = bank.engine.journal.file.db.execute("PRAGMA page_count").fetchone()
     return int(pages) * 4096
 
 

@@ -217,11 +217,11 @@ def _warm_children() -> Iterator[None]:
     warm_children.close()
 
 
-OpenBank = Callable[..., MemoryBank]
+Engine = Callable[..., MemoryBank]
 
 
 @pytest.fixture
-def make_bank() -> Iterator[OpenBank]:
+def make_bank() -> Iterator[Engine]:
     """Makes banks in memory whose texts say where they point; closes them afterwards."""
     banks: list[MemoryBank] = []
 
@@ -237,7 +237,7 @@ def make_bank() -> Iterator[OpenBank]:
 
 
 @pytest.fixture
-def open_bank(tmp_path: Path) -> Iterator[OpenBank]:
+def open_bank(tmp_path: Path) -> Iterator[Engine]:
     """Opens the bank in ``tmp_path / "bank"``, closing it first if it is open; no mem0 involved."""
     banks: list[MemoryBank] = []
 
@@ -256,7 +256,7 @@ def open_bank(tmp_path: Path) -> Iterator[OpenBank]:
 
 
 @pytest.fixture
-def bank(make_bank: OpenBank) -> MemoryBank:
+def bank(make_bank: Engine) -> MemoryBank:
     return make_bank()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents import AgentMemory, Memory, Temperature
 from agents.memory.results import Compaction
-from banks import OpenBank, value
+from banks import Engine, value
 
 HOT, WARM, COLD = Temperature
 
@@ -36,7 +36,7 @@ def moved(result: Compaction) -> tuple[int, int, int]:
     return result.hot, result.warm, result.cold
 
 
-def small(make_bank: OpenBank, **own: Any) -> AgentMemory:
+def small(make_bank: Engine, **own: Any) -> AgentMemory:
     """Hot has room for 30 characters; a line has three more than its text."""
     own = {"hot_max_tokens": 30, **own}
     return make_bank(temperature=own, count_tokens=len).agent("alice")

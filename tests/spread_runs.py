@@ -11,7 +11,7 @@ from agents.config.settings import Settings
 from agents.memory.records import Hits
 from agents.simulation.protocols import Action, Ask, Observation, Outcome, Remark
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import LOCAL, Engine
+from agents.simulation.runs.sharded import LOCAL, Placement
 
 OUTPUTS = ("metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "config.yaml")
 HERE = "spread_runs"
@@ -185,9 +185,9 @@ def scenario(world: str = "town", **simulation: Any) -> Settings:
     )
 
 
-def engine(workers: int) -> Engine:
+def engine(workers: int) -> Placement:
     """Processes; none for 0 workers."""
-    return Engine("processes", workers) if workers else LOCAL
+    return Placement("processes", workers) if workers else LOCAL
 
 
 def run_to_the_end(folder: Path, settings: Settings, workers: int) -> list[dict[str, Any]]:

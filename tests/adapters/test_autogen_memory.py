@@ -134,9 +134,9 @@ def test_clearing_leaves_the_other_agents_and_can_be_undone() -> None:
         memory = added(bank, text("a", tier="pinned"), text("b"))
         mine = bank.agent("alice").all()[0]
         bank.agent("bob").add("c")
-        before = bank.parts.ledger.journal.head
+        before = bank.engine.journal.head
         asyncio.run(memory.clear())
-        assert bank.parts.ledger.journal.head == before + 1
+        assert bank.engine.journal.head == before + 1
         assert found(memory) == []
         assert bank.agent("bob").count() == 1
         assert bank.agent("alice").restore(mine.id).content == "a"

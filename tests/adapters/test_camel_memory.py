@@ -60,9 +60,9 @@ def read(memory: TierMemory) -> list[str]:
 def test_records_are_memories_and_come_back_when_the_bank_is_opened_again(tmp_path: Path) -> None:
     given = [said("be kind", "system"), said("hello"), called(None), called("3"), said("bye")]
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
-        before = bank.parts.ledger.journal.head
+        before = bank.engine.journal.head
         memory_of(bank).write_records(given)
-        assert bank.parts.ledger.journal.head == before + 1
+        assert bank.engine.journal.head == before + 1
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
         back = [each.memory_record for each in memory_of(bank, retrieve_limit=0).retrieve()]
         assert [(each.message.to_dict(), each.role_at_backend) for each in back] == [

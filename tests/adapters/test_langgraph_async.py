@@ -33,7 +33,7 @@ def test_what_waits_together_is_one_commit(tmp_path: Path) -> None:
     async def use() -> int:
         with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
             store = AsyncTierMemStore(AsyncMemoryBank(bank), fields=["text"])
-            before = bank.parts.ledger.journal.head
+            before = bank.engine.journal.head
             await asyncio.gather(
                 *[store.aput((f"u{n}",), "k", {"text": f"tea {n}"}) for n in range(50)]
             )
@@ -44,7 +44,7 @@ def test_what_waits_together_is_one_commit(tmp_path: Path) -> None:
             assert await asyncio.to_thread(store.get, ("u7",), "k") is not None
             with pytest.raises(asyncio.InvalidStateError):
                 store.get(("u7",), "k")
-            return bank.parts.ledger.journal.head - before
+            return bank.engine.journal.head - before
 
     assert asyncio.run(use()) == 1
 

@@ -195,7 +195,7 @@ def test_a_forgotten_text_leaves_no_vector_of_a_query(tmp_path: Path) -> None:
                 bank.commit()
             ann.forget(memory.id)
             bank.commit()
-            assert bank.parts.ledger.journal.embeddings() == {}
+            assert bank.engine.journal.embeddings() == {}
         ann.search("a secret")
         assert model.asked == ["a secret"] * 3
 

@@ -222,7 +222,7 @@ def test_reads_see_the_state_before_the_batch_and_the_last_put_wins(store: TierM
 def test_a_batch_is_one_commit_and_one_search(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
         store = TierMemStore(bank, fields=["a", "b"])
-        journal = bank.parts.ledger.journal
+        journal = bank.engine.journal
         before = journal.head
         puts = [PutOp((f"user{n}",), "k", {"a": f"tea {n}", "b": f"cup {n}"}) for n in range(50)]
         store.batch([*puts, PutOp(("x" * 200,), "k" * 300, {"a": "long"})])

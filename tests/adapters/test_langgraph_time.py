@@ -66,9 +66,9 @@ def test_reads_in_one_tick_write_nothing(tmp_path: Path) -> None:
         store = store_of(bank)
         store.put(ANN, "k", {"a": "tea", "b": "cup"}, ttl=60)
         bank.pass_time(0)
-        before = bank.parts.ledger.journal.head
+        before = bank.engine.journal.head
         store.batch([GetOp(ANN, "k")] * 5)
-        assert bank.parts.ledger.journal.head == before
+        assert bank.engine.journal.head == before
 
 
 def test_a_refreshed_lifetime_is_there_after_reopening(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def got(block: TierMemoryBlock, *texts: str) -> list[str]:
 def test_a_message_is_a_memory_with_its_speaker_session_tier_and_metadata(bank: MemoryBank) -> None:
     ann = bank.agent("ann")
     told = said("Never pay a stranger", "assistant", tier="pinned", place="bay", deep={"a": 1})
-    before = bank.parts.ledger.journal.head
+    before = bank.engine.journal.head
     put(TierMemoryBlock(ann), told, said("I moved to Oslo"), session="monday")
-    assert bank.parts.ledger.journal.head == before + 1
+    assert bank.engine.journal.head == before + 1
     pinned, other = ann.all()
     assert (pinned.content, pinned.kind, pinned.tier.name) == (told.content, "message", "PINNED")
     own = {"place": "bay", "session": "monday", "speaker": "assistant"}

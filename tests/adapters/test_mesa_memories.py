@@ -57,11 +57,11 @@ def test_a_step_is_one_commit_and_one_search_for_all_agents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     town = walked(1, n=5)
-    parts = town.memories.bank.parts
-    before, find, searches = parts.ledger.journal.head, parts.found, []
+    parts = town.memories.bank.engine
+    before, find, searches = parts.journal.head, parts.found, []
     monkeypatch.setattr(parts, "found", lambda asked: searches.append(asked) or find(asked))
     town.step()
-    assert parts.ledger.journal.head == before + 1
+    assert parts.journal.head == before + 1
     assert [len(search.agents) for search in searches] == [5]
     assert town.memories.tick == 2
 

@@ -14,14 +14,14 @@ from chaos_steps import (
     CHECKPOINT,
     Imagined,
     SmallEmbedder,
+    engine,
     in_bank,
-    open_bank,
     steps,
 )
 
 from agents import MemoryBank, MemoryNotFound, Retention, StoreError, Tier, TierMemError
 from agents.engine import reading
-from agents.engine.open_bank import OpenBank
+from agents.engine.engine import Engine
 from agents.memory.context import approximate_tokens
 from agents.storage.journal.journal import Journal
 from plain_mem0 import assert_store_is_exact
@@ -57,7 +57,7 @@ def prefixes(before: Imagined, seed: int, last: int) -> list[str]:
 
 def look(folder: Path) -> Answer:
     """Open a bank and read all of it; for a process of its own."""
-    return _answer(lambda: _read(open_bank(folder, "manual")))
+    return _answer(lambda: _read(engine(folder, "manual")))
 
 
 def look_at_copy(folder: Path) -> Answer:
@@ -75,8 +75,8 @@ def check(folder: Path, sync: str) -> Answer:
     """Read a bank and hold it to the laws."""
 
     def checked() -> Answer:
-        found = _read(open_bank(folder, "manual"), laws=True)
-        again = _read(open_bank(folder, "manual"))
+        found = _read(engine(folder, "manual"), laws=True)
+        again = _read(engine(folder, "manual"))
         if again != found:
             return {"law": "opening it once more gives another state"}
         if sync != "manual":
@@ -129,7 +129,7 @@ def _check_laws(bank: MemoryBank) -> None:
         assert {m.id for m in pinned} <= {h.memory.id for h in view.explain("many", 9)}, (
             "a pin less"
         )
-        with bank.parts.observing():
+        with bank.engine.observing():
             assert {hit.memory.id for hit in view.search("many", 9)} <= own[name], "a stranger's"
         for other in AGENTS:
             for stranger in sorted(own[other])[:2] if other != name else ():
@@ -148,7 +148,7 @@ def replayed_hash(bank: MemoryBank) -> str:
         with journal.file.writing():
             journal.file.db.execute("DELETE FROM snapshots")
             journal.file.put({"snapshot": None, "rebuild_shelf": True, "store": None})
-        parts = OpenBank(None, journal, bank.settings, SmallEmbedder(), approximate_tokens, None)
+        parts = Engine(None, journal, bank.settings, SmallEmbedder(), approximate_tokens, None)
         return reading.state_hash(parts)
     finally:
         journal.close()
@@ -159,20 +159,20 @@ def check_repaired(folder: Path) -> Answer:
 
     def repaired() -> Answer:
         with suppress(StoreError):
-            open_bank(folder, "commit").close()
-        with open_bank(folder, "manual") as bank:
+            engine(folder, "commit").close()
+        with engine(folder, "manual") as bank:
             bank.repair_store()
             _compare_store(bank)
-        return _read(open_bank(folder, "manual"))
+        return _read(engine(folder, "manual"))
 
     return _answer(repaired)
 
 
 def _check_store(folder: Path) -> None:
     try:
-        bank = open_bank(folder, "commit")
+        bank = engine(folder, "commit")
     except StoreError:
-        bank = open_bank(folder, "manual")
+        bank = engine(folder, "manual")
         bank.repair_store()
     with bank:
         bank.sync()

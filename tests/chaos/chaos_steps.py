@@ -135,7 +135,7 @@ class Imagined:
 
 def in_bank(bank: MemoryBank, *, notes: bool = True) -> str:
     """The digest of what a bank holds; as :meth:`Imagined.digest`, without temperature and use."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     rows = {
         agent: [
             (m.sequence, m.content, int(m.tier), m.created_tick, m.tier_tick, dict(m.metadata),

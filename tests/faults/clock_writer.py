@@ -51,7 +51,7 @@ def main(folder: str, seed: str) -> None:
             bank.pass_time((bank.tick // AHEAD + 1) * AHEAD)
         else:
             bank.follow_clock()
-        os.write(1, f"{bank.parts.ledger.journal.head} {bank.tick}\n".encode())
+        os.write(1, f"{bank.engine.journal.head} {bank.tick}\n".encode())
 
 
 if __name__ == "__main__":

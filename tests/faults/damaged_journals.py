@@ -55,7 +55,7 @@ def make(folder: Path) -> None:
 
 def ids(bank: MemoryBank, agent: str) -> list[str]:
     """The ids of an agent's first memories, cold, archived and deleted ones among them."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     prefix = resident.block(agent).prefix
     return [memory_id(prefix, sequence) for sequence in range(1, 40, 3)]
 
@@ -103,7 +103,7 @@ CALLS: dict[str, Call] = {
     "dry compaction": lambda bank, _: bank.compact(dry_run=True),
     "dry prune": lambda bank, _: bank.prune(dry_run=True),
     "repr": lambda bank, _: repr(bank),
-    "agents": lambda bank, _: upkeep.agents(bank.parts),
+    "agents": lambda bank, _: upkeep.agents(bank.engine),
     "get": each_id("get"),
     "recall": lambda bank, _: [bank.agent(each).recall("<3 1>") for each in AGENTS],
     "restore": each_id("restore"),
@@ -116,7 +116,7 @@ CALLS: dict[str, Call] = {
     "compact": lambda bank, _: bank.compact(),
     "prune": lambda bank, _: bank.prune(),
     "sweep": lambda bank, _: (bank.advance(60), bank.sweep()),
-    "vacuum": lambda bank, _: bank.parts.ledger.journal.vacuum(),
+    "vacuum": lambda bank, _: bank.engine.journal.vacuum(),
 }
 
 

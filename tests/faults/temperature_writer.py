@@ -80,7 +80,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         "ttl": rng.choice([None, None, 2, 5]) if tier else None,
     }
     longer = " and so on" * rng.choice([0, 1, 5, 30])
-    block = bank.parts.ledger.resident.block(view.agent_id)
+    block = bank.engine.state.block(view.agent_id)
     pick = rng.randrange(1, block.next_sequence + 1)
     identifier = f"{block.prefix}{pick:012x}"
     try:
@@ -93,7 +93,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         elif name in ("archive", "delete", "restore", "promote", "pin", "unpin"):
             getattr(view, name)(identifier)
         elif name == "forget":
-            content = reading.find(view.parts, view.agent_id, identifier, deleted=True).content
+            content = reading.find(view.engine, view.agent_id, identifier, deleted=True).content
             view.forget(identifier)
             forgotten.append(content.split()[0])
         elif name == "set_tier":

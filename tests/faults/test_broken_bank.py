@@ -107,7 +107,7 @@ def test_every_public_member_of_a_broken_bank_says_so(bank: MemoryBank, tmp_path
     views = (bank, alice, alice.notes, bank.ticks, bank.group("friends"))
     memory, file = alice.all()[0], tmp_path / "written"
     given = {"memory": memory, "memory_id": memory.id, "path": "MEMORY.md"}
-    bank.parts.ledger.begin(lambda: None)  # a transaction that nothing will end
+    bank.engine.ledger.begin(lambda: None)  # a transaction that nothing will end
     broken, answers = [], []
     for view in views:
         for name in _members(view):

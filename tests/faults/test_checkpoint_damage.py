@@ -595,7 +595,7 @@ def assert_exact_after_closing(bank: MemoryBank, folder: Path) -> None:
     """Closed and opened again, so that no two clients hold the store."""
     bank.close()
     with with_store(folder) as bank:
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
 
 

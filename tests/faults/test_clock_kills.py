@@ -53,7 +53,7 @@ def assert_steps_are_whole(bank: MemoryBank) -> int:
     """
     ends: dict[tuple[str, int], int] = {}
     tick = expired = 0
-    for commit in bank.parts.ledger.journal.commits(after=0):
+    for commit in bank.engine.journal.commits(after=0):
         events: list[list[Any]] = json.loads(commit.events)
         moved = [event[1] for event in events if event[0] == "tick"]
         assert [tick, *moved] == sorted([tick, *moved]), "the tick went back"
@@ -78,7 +78,7 @@ def test_a_killed_process_leaves_whole_steps_of_the_clock(tmp_path: Path, seed: 
     for life in range(2):  # the second goes on with what the first left
         said = acknowledged(folder, seed + life)
         with open_bank(folder, "ticks") as bank:
-            journal, anchor = bank.parts.ledger.journal, clock.anchor_of(bank.parts)
+            journal, anchor = bank.engine.journal, clock.anchor_of(bank.engine)
             assert (journal.head, bank.tick) >= said[-1]
             ticks = {commit.id: commit.tick for commit in journal.commits(after=0)}
             assert all(ticks.get(commit, tick) == tick for commit, tick in said)

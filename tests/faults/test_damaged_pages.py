@@ -14,7 +14,7 @@ from damaged_journals import AGENTS, OPTIONS, PAGE, damages, listing, make, plac
 from agents import BankDamaged, BankError, BankNotFound, InvalidInput, Memory, MemoryBank
 from agents.exchange.salvage import Salvaged, salvage
 from agents.storage.state.ledger import Ledger
-from banks import OpenBank, change
+from banks import Engine, change
 from embedders import Directions
 
 Row = dict[str, Any]
@@ -107,9 +107,7 @@ def test_the_error_says_what_to_do(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["x'01'", "'text'"])
-def test_a_damaged_vector_of_a_text_is_named(
-    open_bank: OpenBank, folder: Path, damaged: str
-) -> None:
+def test_a_damaged_vector_of_a_text_is_named(open_bank: Engine, folder: Path, damaged: str) -> None:
     class Paid(Directions):
         reproducible = False
 

@@ -16,7 +16,7 @@ import pytest
 from every_step import Steps, at_most, interrupt, lines_of, run_out_of_memory, steps_of
 
 from agents import BankBroken, MemoryBank, TierMemError
-from agents.engine.open_bank import Changing
+from agents.engine.engine import Changing
 from agents.storage.interrupts import let_signals_come
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
@@ -324,7 +324,7 @@ def test_a_fault_at_every_step_of_closing_loses_nothing(
         with suppress(KeyboardInterrupt, MemoryError, TierMemError), made:
             bank.close()
         with suppress(Exception):  # if closing was cut short, this process still has the lock
-            bank.parts.release()
+            bank.engine.release()
         with _open(tmp_path / str(step)) as bank:
             assert bank.state_hash() in whole, made.where
         shutil.rmtree(tmp_path / str(step))

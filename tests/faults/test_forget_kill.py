@@ -86,7 +86,7 @@ def test_a_bank_opens_after_a_process_that_emptied_its_store_and_did_not_close_i
         with MemoryBank.open(folder, embedder=Directions(), preset="vector") as bank:
             left = [memory.content for memory in bank.agent("alice").all()]
             bank.sync()
-            bank.parts.store.close()
+            bank.engine.store.close()
             assert_store_is_exact(bank)
     assert (
         len(left)

@@ -45,7 +45,7 @@ def test_an_interrupted_commit_is_there_whole_or_not_at_all_and_the_bank_goes_on
     with open_bank() as bank:
         alice = bank.agent("alice")
         alice.add("before")
-        file = bank.parts.ledger.journal.file
+        file = bank.engine.journal.file
         file.db = Interrupting(file.db, statement, after)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
             alice.add_many(["one", "two"])
@@ -69,7 +69,7 @@ def test_a_snapshot_whose_rollback_fails_stops_no_later_call(tmp_path: Path, aft
     with open_bank() as bank:
         alice = bank.agent("alice")
         alice.add("before")
-        journal = bank.parts.ledger.journal
+        journal = bank.engine.journal
         database = journal.file.db
         journal.file.db = Interrupting(database, "ROLLBACK", after)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
@@ -105,7 +105,7 @@ def test_a_commit_that_may_be_on_disk_breaks_the_bank_until_it_is_opened_again(
     bank = open_bank()
     alice = bank.agent("alice")
     alice.add("before")
-    file = bank.parts.ledger.journal.file
+    file = bank.engine.journal.file
     file.db = FailingDisk(file.db)  # type: ignore[assignment]
     with pytest.raises(CommitUnknown, match="known when the bank is opened again"):
         alice.add("perhaps")
@@ -134,11 +134,11 @@ def test_a_broken_bank_notes_nothing_about_its_store(tmp_path: Path) -> None:
     bank = MemoryBank.open(tmp_path / "bank", embedder=Directions())
     bank.agent("alice").add("before <1 0>")
     bank.sync()
-    journal = bank.parts.ledger.journal
+    journal = bank.engine.journal
     journal.file.db = FailingDisk(journal.file.db)  # type: ignore[assignment]
     with pytest.raises(CommitUnknown):
         bank.agent("alice").add("perhaps")
-    store = bank.parts.store  # closing it changes its files, on some versions of Chroma
+    store = bank.engine.store  # closing it changes its files, on some versions of Chroma
     store._cursor = dataclasses.replace(store._cursor, files="as before")
     saved = list[dict[str, Any]]()
     journal.set = lambda **values: saved.append(values)  # type: ignore[assignment]
@@ -196,14 +196,14 @@ def test_a_signal_in_the_middle_of_a_commit_is_handled_right_after_it(
 
     bank = MemoryBank.open(tmp_path / "bank", embedder=Directions(), storage={"sync": "manual"})
     bank.agent("alice").add("before <1 0>")
-    write = bank.parts.ledger.journal.append
+    write = bank.engine.journal.append
 
     def append(*arguments: Any, **options: Any) -> None:
         signal.raise_signal(signal.SIGTERM)
         assert not came, "it did not wait"
         write(*arguments, **options)
 
-    monkeypatch.setattr(bank.parts.ledger.journal, "append", append)
+    monkeypatch.setattr(bank.engine.journal, "append", append)
     before = signal.signal(signal.SIGTERM, handle)
     try:
         with pytest.raises(KeyboardInterrupt) if raises else nullcontext():
@@ -224,7 +224,7 @@ def test_a_signal_that_waited_inside_a_block_comes_in_that_block(tmp_path: Path)
     before = signal.signal(signal.SIGTERM, lambda *_: came.append("signal"))
     try:
         with MemoryBank.ephemeral(embedder=Directions()) as bank, bank.transaction():
-            own = bank.parts.ledger.resident
+            own = bank.engine.state
             add = own.add
 
             def interrupted(*arguments: Any) -> None:

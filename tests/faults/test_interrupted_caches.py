@@ -113,7 +113,7 @@ def _answers(bank: MemoryBank) -> Iterator[object]:
     for query in ("What did Zoe say of the boat?", "red fish in the net", "Yan and the boat"):
         yield [(hit.memory.content, hit.score) for hit in ann.search(query, limit=20)]
     yield [(hit.memory.content, hit.score) for hit in bob.search("red fish", limit=20)]
-    yield bank.parts.ledger.resident.tier_counts()
+    yield bank.engine.state.tier_counts()
     yield bank.state_hash()
 
 
@@ -141,14 +141,14 @@ def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:
 
         def begin() -> None:
             """Read the memories again, with nothing beside them."""
-            load(bank.parts.ledger.resident, bank.parts.ledger.journal)
+            load(bank.engine.state, bank.engine.journal)
 
         def work() -> None:
             with suppress(KeyboardInterrupt, MemoryError):
                 answers()
 
         def answers() -> list[object]:
-            with bank.parts.observing():
+            with bank.engine.observing():
                 return list(_answers(bank))
 
         right = answers()

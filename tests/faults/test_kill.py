@@ -73,7 +73,7 @@ def open_bank(folder: Path, sync: str = "manual") -> MemoryBank:
 
 def in_bank(bank: MemoryBank) -> dict[str, Any]:
     """Everything the bank holds, what is deleted too; but for how often it was used."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     rows = {
         agent: [
             (

@@ -21,7 +21,7 @@ import pytest
 from every_step import Steps
 
 from agents import AsyncMemoryBank, BankBroken, MemoryBank
-from agents.engine.open_bank import Changing
+from agents.engine.engine import Changing
 from agents.storage import interrupts
 from embedders import Directions
 
@@ -38,13 +38,13 @@ def _add(bank: MemoryBank) -> None:
 
 def _in_a_transaction(bank: MemoryBank) -> None:
     with bank.transaction():
-        bank.parts.ledger.hold("alice", "a", "b", 1)
+        bank.engine.ledger.hold("alice", "a", "b", 1)
 
 
 def _held_in_a_variable(bank: MemoryBank) -> None:
     transaction = bank.transaction()
     with transaction:
-        bank.parts.ledger.hold("alice", "a", "b", 1)
+        bank.engine.ledger.hold("alice", "a", "b", 1)
 
 
 def _in_a_generator(bank: MemoryBank) -> None:
@@ -54,12 +54,12 @@ def _in_a_generator(bank: MemoryBank) -> None:
             yield
 
     with inside():
-        bank.parts.ledger.hold("alice", "a", "b", 1)
+        bank.engine.ledger.hold("alice", "a", "b", 1)
 
 
 def _after_an_error(bank: MemoryBank) -> None:
     with bank.transaction():
-        bank.parts.ledger.hold("alice", "a", "b", 1)
+        bank.engine.ledger.hold("alice", "a", "b", 1)
         raise ValueError
 
 
@@ -106,7 +106,7 @@ def test_a_program_in_the_frame_of_its_transaction_can_not_go_on(tmp_path: Path)
     bank, kept = _open(tmp_path / "bank"), None
     try:
         with bank.transaction():
-            bank.parts.ledger.hold("alice", "a", "b", 1)
+            bank.engine.ledger.hold("alice", "a", "b", 1)
             steps = _at_the_end()
             steps.__enter__()
     except MemoryError as error:
@@ -247,7 +247,7 @@ def test_transactions_may_be_held_and_looked_at_in_other_ways() -> None:
         with bank.transaction():
             alice.add("five")
         assert [each.content for each in alice.all()] == ["one", "two", "three", "four", "five"]
-        assert not bank.parts.ledger.in_transaction
+        assert not bank.engine.ledger.in_transaction
 
 
 def test_a_transaction_that_is_dropped_is_given_up() -> None:
@@ -280,7 +280,7 @@ def test_a_transaction_of_a_thread_that_is_gone_makes_nobody_wait() -> None:
 def test_an_error_that_is_kept_for_a_while_ends_no_later_commit(tmp_path: Path) -> None:
     """Where an error came at the end of a write, dropping it later must do nothing."""
     with _open(tmp_path / "bank") as bank:
-        journal = bank.parts.ledger.journal
+        journal = bank.engine.journal
         end = type(journal.file.writing()).__exit__
         kept: list[BaseException] = []
         try:

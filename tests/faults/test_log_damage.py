@@ -409,7 +409,7 @@ def test_a_store_that_is_ahead_of_its_journal_is_noticed(tmp_path: Path) -> None
             bank.sync()
         bank.repair_store()  # as the hint says
     with MemoryBank.open(folder, embedder=Directions()) as bank:
-        assert not bank.parts.store.behind
+        assert not bank.engine.store.behind
 
 
 def test_a_bank_that_went_back_on_purpose_makes_its_store_anew(tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def test_a_bank_that_went_back_on_purpose_makes_its_store_anew(tmp_path: Path) -
     with MemoryBank.open(folder, embedder=Directions()) as bank:
         assert [memory.content for memory in bank.agent("alice").all()] == ["one <1 0>"]
     with MemoryBank.open(folder, embedder=Directions()) as bank:
-        assert not bank.parts.store.behind
+        assert not bank.engine.store.behind
 
 
 def test_opening_and_closing_writes_no_record_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, MemoryBank
-from agents.engine.open_bank import OpenBank
+from agents.engine.engine import Engine
 from agents.errors import CommitFailed, NoteRefused
 from agents.notes import files as note_files
 from agents.notes.files import NoteFiles
@@ -255,7 +255,7 @@ def test_what_was_committed_inside_a_transaction_survives_a_kill_after_another_w
 def test_a_kill_after_an_inner_transaction_was_undone_leaves_what_the_outer_one_wrote(
     place: Path, bank: MemoryBank, alice: AgentMemory
 ) -> None:
-    with copied(place, OpenBank, "settle_notes") as killed, bank.transaction():
+    with copied(place, Engine, "settle_notes") as killed, bank.transaction():
         alice.notes.append("outer", "MEMORY.md")
         with contextlib.suppress(KeyError), bank.transaction():
             alice.notes.append("inner", "MEMORY.md")

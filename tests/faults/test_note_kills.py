@@ -47,7 +47,7 @@ def test_killed_at_any_moment_files_and_journal_agree(tmp_path: Path) -> None:
             assert acknowledged <= len(written) <= acknowledged + 1
             by_day = [lines_of(notes.read(f"memory/{day}.md")) for day in range(3)]
             assert by_day == [[n for n in written if n % 3 == day] for day in range(3)]
-            for path, note in bank.parts.ledger.resident.block("alice").notes.items():
+            for path, note in bank.engine.state.block("alice").notes.items():
                 assert (folder / "notes/alice" / path).read_text() == note.text
                 found = [memory.content for memory in bank.agent("alice").all()
                          if memory.metadata["path"] == path]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from agents import MemoryBank, RunError, SimulationError
 from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import Engine
+from agents.simulation.runs.sharded import Placement
 from agents.simulation.shards.log import read_log
 from spread_runs import engine, results, run_to_the_end, scenario
 
@@ -28,7 +28,9 @@ def test_a_tick_whose_cells_can_not_be_written_is_done_once_there_is_room(
 ) -> None:
     run_to_the_end(tmp_path / "local", scenario(), workers=0)
     folder = tmp_path / "run"
-    with Run.create(folder, scenario(), scenario=HERE, engine=Engine("processes", workers)) as run:
+    with Run.create(
+        folder, scenario(), scenario=HERE, engine=Placement("processes", workers)
+    ) as run:
         list(run.advance(2))
         for worker in full:
             fill_the_disk(run, worker)

@@ -14,7 +14,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import LOCAL, Engine, is_spread
+from agents.simulation.runs.sharded import LOCAL, Placement, is_spread
 from agents.simulation.shards.log import read_log
 from spread_runs import results, run_to_the_end, scenario
 
@@ -26,8 +26,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from tiermem.simulation.runs.run import Run
-from tiermem.simulation.runs.sharded import Engine
-with Run.open(Path(sys.argv[1]), engine=Engine("processes", int(sys.argv[2]))) as run:
+from tiermem.simulation.runs.sharded import Placement
+with Run.open(Path(sys.argv[1]), engine=Placement("processes", int(sys.argv[2]))) as run:
     for link in run._driver._links if run._driver else (run._spread())._links:
         print(link.process.pid, flush=True)
     print("begun", flush=True)
@@ -120,7 +120,7 @@ def test_any_process_may_be_killed_at_any_instant(tmp_path: Path, local: Path) -
         Run.create(folder, settings, scenario=HERE, engine=LOCAL).close()
         while len(hits) < KILLS and (hit := go_on_and_kill(folder, chance)):
             hits.append(hit)
-        with Run.open(folder, engine=chance.choice([LOCAL, Engine("processes", 2)])) as run:
+        with Run.open(folder, engine=chance.choice([LOCAL, Placement("processes", 2)])) as run:
             list(run.advance(TICKS))
             run.finish(report=False)
         assert results(folder) == results(local)
@@ -137,7 +137,7 @@ def test_a_worker_that_is_stopped_for_a_while_changes_nothing(tmp_path: Path) ->
     settings = scenario(ticks=6)
     run_to_the_end(tmp_path / "local", settings, workers=0)
     folder, chance = tmp_path / "run", random.Random(3)
-    with Run.create(folder, settings, scenario=HERE, engine=Engine("processes", 3)) as run:
+    with Run.create(folder, settings, scenario=HERE, engine=Placement("processes", 3)) as run:
         list(run.advance(1))
         assert run.driver is not None
         pids = [link.process.pid for link in run.driver._links]

@@ -13,7 +13,7 @@ pytest.importorskip("ray")
 from agents import MemoryBank, RunError
 from agents.config.load import load_settings
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import LOCAL, Engine
+from agents.simulation.runs.sharded import LOCAL, Placement
 from spread_runs import results, run_to_the_end, scenario
 
 HERE = Path(__file__).parents[1]
@@ -35,13 +35,13 @@ def test_a_run_is_the_same_on_ray_and_goes_on_after_an_actor_was_lost(
     settings = scenario(ticks=4)
     run_to_the_end(tmp_path / "local", settings, workers=0)
     folder = tmp_path / "run"
-    with Run.create(folder, settings, scenario=HERE, engine=Engine("ray", 2)) as run:
+    with Run.create(folder, settings, scenario=HERE, engine=Placement("ray", 2)) as run:
         list(run.advance(2))
         assert run.driver is not None
         run.driver._links[0].end()
         with pytest.raises(RunError, match="worker 1 of 2 was lost"):
             list(run.advance(3))
-    with Run.open(folder, engine=Engine("ray", 1)) as run:
+    with Run.open(folder, engine=Placement("ray", 1)) as run:
         list(run.advance(4))
         run.finish(report=False)
     assert results(folder) == results(tmp_path / "local")
@@ -64,7 +64,7 @@ def test_a_run_goes_on_where_ray_starts_at_the_second_try(
 
     monkeypatch.setattr(ray, "init", init)
     with Run.create(
-        tmp_path / "run", scenario(ticks=1), scenario=HERE, engine=Engine("ray", 1)
+        tmp_path / "run", scenario(ticks=1), scenario=HERE, engine=Placement("ray", 1)
     ) as run:
         assert len(list(run.advance(1))) == 1
     assert failed
@@ -82,12 +82,12 @@ def test_a_run_whose_raylet_was_killed_is_the_same_run(tmp_path: Path, home: Pat
     settings = scenario(ticks=6)
     run_to_the_end(tmp_path / "local", settings, workers=0)
     folder = tmp_path / "run"
-    with Run.create(folder, settings, scenario=HERE, engine=Engine("ray", 2)) as run:
+    with Run.create(folder, settings, scenario=HERE, engine=Placement("ray", 2)) as run:
         list(run.advance(2))
         os.kill(raylet(), signal.SIGKILL)
         with suppress(RunError):  # the actors go on, or end with their node
             list(run.advance(4))
-    with Run.open(folder, engine=Engine("processes", 2)) as run:
+    with Run.open(folder, engine=Placement("processes", 2)) as run:
         list(run.advance(6))
         run.finish(report=False)
     assert results(folder) == results(tmp_path / "local")
@@ -97,7 +97,7 @@ def test_a_run_whose_raylet_was_killed_is_the_same_run(tmp_path: Path, home: Pat
 def test_boards_and_regions_are_the_same_on_ray(tmp_path: Path, home: Path, world: str) -> None:
     simulation = {"world": f"telling_worlds:{world}", "agents": 6, "ticks": 4}
     settings = load_settings({"seed": 3, "storage": {"sync": "manual"}, "simulation": simulation})
-    for name, engine in (("local", LOCAL), ("ray", Engine("ray", 2))):
+    for name, engine in (("local", LOCAL), ("ray", Placement("ray", 2))):
         with Run.create(tmp_path / name, settings, scenario=HERE, engine=engine) as run:
             list(run.advance(4))
             run.finish(report=False)

@@ -114,7 +114,7 @@ def test_a_failed_open_leaves_the_bank_unlocked_and_unchanged(copy: Path) -> Non
 def test_repairing_a_sound_store_replaces_it(copy: Path) -> None:
     with MemoryBank.open(copy, storage={"sync": "manual"}) as bank:
         report = bank.repair_store()
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
     assert "answers" in report[0]
     assert not list(copy.glob("*.set-aside-*"))

@@ -34,7 +34,7 @@ def opened(folder: Path, **options: object) -> MemoryBank:
 
 def signalled(bank: MemoryBank, number: int) -> None:
     """Send a signal to the process that uses the bank's store."""
-    child = bank.parts.store._store._child
+    child = bank.engine.store._store._child
     assert child is not None
     os.kill(child._process.pid, number)
 
@@ -46,7 +46,7 @@ def problem(bank: MemoryBank) -> str:
 
 def assert_in_step(bank: MemoryBank) -> None:
     assert problem(bank) == ""
-    bank.parts.store.close()  # no two clients may hold a local store
+    bank.engine.store.close()  # no two clients may hold a local store
     assert_store_is_exact(bank)
 
 
@@ -93,7 +93,7 @@ def test_a_commit_is_acknowledged_whatever_becomes_of_the_store(
             alice.add("second")
         assert "the memories are kept, but mem0's store lacks some" in caplog.text
         assert "crashes (signal 9)" in problem(bank)
-        bank.parts.store._paused_until = 0.0
+        bank.engine.store._paused_until = 0.0
         alice.forget(gone.id)
         assert "lost this bank's memories" in problem(bank)
         with pytest.raises(StoreDamaged, match="tiermem repair"):
@@ -111,10 +111,10 @@ def test_a_store_that_failed_is_not_tried_again_with_each_commit(folder: Path) -
         alice.add("first")
         signalled(bank, signal.SIGKILL)
         alice.add("second")
-        bank.parts.store._paused_until += 600
+        bank.engine.store._paused_until += 600
         alice.add("third")
         assert problem(bank)
-        bank.parts.store._paused_until = 0.0
+        bank.engine.store._paused_until = 0.0
         alice.add("fourth")
         assert_in_step(bank)
 
@@ -176,7 +176,7 @@ from embedders import Directions
 bank = MemoryBank.open(sys.argv[1], embedder=Directions(), preset="vector")
 bank.agent("alice").add("first")
 bank.sync()
-child = bank.parts.store._store._child
+child = bank.engine.store._store._child
 if sys.argv[2] == "stopped":
     os.kill(child._process.pid, signal.SIGSTOP)
 print(child._process.pid, flush=True)

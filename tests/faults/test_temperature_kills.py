@@ -50,7 +50,7 @@ def moments() -> Iterator[tuple[int, int, float]]:
 
 def assert_in_one_place(bank: MemoryBank) -> None:
     """What is in the columns is not on the shelf, and every memory there can be read."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     for agent in AGENTS:
         block = resident.block(agent)
         here = {block.sequence(row) for row in range(block.size)}

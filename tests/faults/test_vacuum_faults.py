@@ -105,7 +105,7 @@ def test_a_vacuum_that_was_killed_is_begun_again_by_itself(folder: Path, step: s
         assert bank.agent("alice").search("<0 1>", 1, include_cold=True)
         bank.sync()
         assert files_with_the_secret(folder) == []
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
     assert files_with_the_secret(folder) == []
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["chroma"]
@@ -120,7 +120,7 @@ def test_a_vacuum_deletes_what_a_repair_set_aside(folder: Path) -> None:
         bank.agent("alice").forget(secret)
         assert bank.vacuum() == []
         assert files_with_the_secret(folder) == []
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
     assert files_with_the_secret(folder) == []
 
@@ -204,7 +204,7 @@ def test_a_restored_bank_names_checkpoints_from_before_its_past(
         bank.checkpoint(folder / "before.tmck")
         bank.agent("alice").forget(secret.id)
         if is_of_before:  # a version that did not keep the last purge
-            bank.parts.ledger.journal.set(last_purge=None)
+            bank.engine.journal.set(last_purge=None)
         bank.checkpoint(folder / "after.tmck")
         bank.agent("alice").add("so is pepper")
         bank.checkpoint(folder / "last.tmck")
@@ -223,7 +223,7 @@ def test_a_bank_of_before_names_its_earlier_checkpoints(folder: Path) -> None:
         bank.agent("alice").forget(secret.id)
         bank.agent("alice").add("salt is dear")
         bank.checkpoint(folder / "after.tmck")
-        bank.parts.ledger.journal.set(last_purge=None)
+        bank.engine.journal.set(last_purge=None)
         assert named(bank) == ["before.tmck"]
 
 

@@ -131,7 +131,7 @@ def occupied(bank: MemoryBank) -> Iterator[None]:
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with bank.parts.using():
+        with bank.engine.using():
             held.set()
             release.wait(LONG)
 

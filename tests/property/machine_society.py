@@ -5,7 +5,7 @@ from agents.memory.records import memory_id
 
 def id_in(test):
     """The id of a memory, also of one that the bank stores next."""
-    blocks = test.bank.parts.ledger.resident
+    blocks = test.bank.engine.state
 
     def id_of(key) -> str:
         return test.ids.get(key) or memory_id(blocks.block(key[0]).prefix, key[1])

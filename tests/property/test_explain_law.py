@@ -102,7 +102,7 @@ def check(
     assert [row.rank for row in rows] == [*range(1, len(given) + 1)] + [None] * (
         len(rows) - len(given)
     )
-    tick = MemoryBank(agent.parts).tick
+    tick = MemoryBank(agent.engine).tick
     known = {m.sequence for m in [*agent.all(), *agent.hidden(Retention.ARCHIVED)]}
     assert known <= {row.memory.sequence for row in rows}
     assert len({row.memory.sequence for row in rows}) == len(rows)

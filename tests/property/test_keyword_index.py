@@ -56,7 +56,7 @@ def play(alice: AgentMemory, bank: MemoryBank, step: tuple[str, Any]) -> None:
 
 
 def change(alice: AgentMemory, what: str, number: int) -> None:
-    memory = alice.parts.ledger.resident.memory("alice", number)
+    memory = alice.engine.state.memory("alice", number)
     if memory is None:
         return
     try:
@@ -73,8 +73,8 @@ def change(alice: AgentMemory, what: str, number: int) -> None:
 
 def indexed(bank: MemoryBank) -> tuple[list[list[str]], list[list[str]]]:
     """The index that the bank has, brought up to date, and one made from its memories."""
-    block = bank.parts.ledger.resident.block("alice")
-    vocabulary = bank.parts.search.reader._vocabulary
+    block = bank.engine.state.block("alice")
+    vocabulary = bank.engine.search.reader._vocabulary
     kept = block.keywords(vocabulary)
     fresh = KeywordIndex(Vocabulary("english"))
     fresh.extend(block.contents())
@@ -103,7 +103,7 @@ def test_a_bank_that_is_read_from_its_journal_finds_the_same_to_the_bit(
         bank.commit()
         live = [[(row.memory.sequence, row[1:4], row[6:]) for row in alice.explain(query)]
                 for query in queries]  # fmt: skip
-        load(bank.parts.ledger.resident, bank.parts.ledger.journal)
+        load(bank.engine.state, bank.engine.journal)
         again = [[(row.memory.sequence, row[1:4], row[6:]) for row in alice.explain(query)]
                  for query in queries]  # fmt: skip
         assert live == again

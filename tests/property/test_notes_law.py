@@ -80,7 +80,7 @@ def play(bank: MemoryBank, folder: Path, step: tuple[str, str, Any]) -> None:
 def check(bank: MemoryBank, folder: Path) -> None:
     alice = bank.agent("alice")
     assert alice.notes.sync().problems == ()
-    kept = bank.parts.ledger.resident.block("alice").notes
+    kept = bank.engine.state.block("alice").notes
     assert {path: note.text for path, note in kept.items()} == files_in(folder)
     expected, found = [], []
     for path, note in kept.items():

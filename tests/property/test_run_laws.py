@@ -71,7 +71,7 @@ def state(bank: MemoryBank) -> dict[str, Any]:
         "memories": [list(map(tuple, bank.agent(agent).all())) for agent in AGENTS],
         "hidden": [list(map(tuple, every_memory(bank, agent))) for agent in AGENTS],
         "recalls": [
-            bank.parts.ledger.resident.recalls(agent, memory.sequence)
+            bank.engine.state.recalls(agent, memory.sequence)
             for agent in AGENTS
             for memory in every_memory(bank, agent)
         ],

@@ -18,7 +18,7 @@ from agents.config.load import load_settings
 from agents.simulation.runs import sharded
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.shard_process import make_worker
-from agents.simulation.runs.sharded import Engine
+from agents.simulation.runs.sharded import Placement
 from agents.simulation.shards.worker import Worker
 from examples import number_by_profile
 from spread_runs import HERE, results, run_to_the_end, scenario
@@ -122,10 +122,10 @@ def run_with_stops(folder: Path, settings: Any, stops: list[int]) -> list[dict[s
     here, records = Path(__file__).parents[1], list[dict[str, Any]]()
     Run.create(folder, settings, scenario=here, engine=sharded.LOCAL).close()
     for tick, workers in enumerate(stops, 1):
-        with Run.open(folder, engine=Engine("processes", workers)) as run:
+        with Run.open(folder, engine=Placement("processes", workers)) as run:
             assert run.tick == tick - 1
             records += run.advance(tick)
-    with Run.open(folder, engine=Engine("processes", 2)) as run:
+    with Run.open(folder, engine=Placement("processes", 2)) as run:
         records += run.advance(settings.simulation.ticks)
         run.finish(report=False)
     return records

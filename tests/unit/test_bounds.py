@@ -131,7 +131,7 @@ def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.Monke
             added = bank.agent("alice").add(" ".join(f"w{number}x{place}" for place in range(10)))
             bank.agent("alice").search(f"boat w{number}x3")
             bank.agent("alice").forget(added.id)
-            largest = max(largest, len(bank.parts.search.reader._vocabulary.names()))
+            largest = max(largest, len(bank.engine.search.reader._vocabulary.names()))
         assert largest <= 600  # 1,500 words came
         for name, query in (("alice", "red boat of Ann"), ("bob", "the old mill")):
             hits = [each.agent(name).search(query) for each in (bank, plain)]
@@ -144,12 +144,12 @@ def test_many_words_of_memories_that_are_there_are_kept(monkeypatch: pytest.Monk
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")
         alice.search("nothing yet")
-        vocabulary = bank.parts.search.reader._vocabulary
+        vocabulary = bank.engine.search.reader._vocabulary
         for number in range(50):
             alice.add(" ".join(f"w{number}x{place}" for place in range(10)))
             alice.search(f"w{number}x3")
-        assert bank.parts.search.reader._vocabulary is not vocabulary  # function words alone
-        assert len(bank.parts.search.reader._vocabulary.names()) >= 500
+        assert bank.engine.search.reader._vocabulary is not vocabulary  # function words alone
+        assert len(bank.engine.search.reader._vocabulary.names()) >= 500
 
 
 def test_uses_of_searches_without_end_are_committed(
@@ -162,7 +162,7 @@ def test_uses_of_searches_without_end_are_committed(
         for number in range(100):
             alice.search(f"boat {number}")
             alice.recall(f"red {number}", auto_promote=False)
-            assert len(bank.parts.ledger._pending) <= 22
+            assert len(bank.engine.ledger._pending) <= 22
         with MemoryBank.at(tmp_path / "bank") as copy:
             (there,) = copy.agent("alice").all()
         assert there.access_count >= 180
@@ -177,12 +177,12 @@ def test_uses_inside_a_transaction_wait_for_its_end(
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         alice = bank.agent("alice")
         alice.add("The boat is red")
-        commits = bank.parts.ledger.journal.head
+        commits = bank.engine.journal.head
         with bank.transaction():
             for number in range(100):
                 alice.search(f"boat {number}")
-            assert bank.parts.ledger.journal.head == commits
-        assert bank.parts.ledger.journal.head == commits + 1
+            assert bank.engine.journal.head == commits
+        assert bank.engine.journal.head == commits + 1
 
 
 def test_vectors_of_queries_without_end_are_written_to_the_journal(
@@ -192,10 +192,10 @@ def test_vectors_of_queries_without_end_are_written_to_the_journal(
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL, embedder=Learned()) as bank:
         alice = bank.agent("alice")
         alice.add("The boat is red")
-        with bank.parts.observing():  # as a token that may only read
+        with bank.engine.observing():  # as a token that may only read
             for number in range(100):
                 alice.search("boat " + "x" * number)
-                assert len(bank.parts.embedder.unsaved) <= 21
+                assert len(bank.engine.embedder.unsaved) <= 21
         assert value(tmp_path / "bank", "SELECT count(*) FROM embeddings") >= 80
 
 

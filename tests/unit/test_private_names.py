@@ -37,12 +37,12 @@ def found_in(path: Path) -> set[str]:
 
 
 def test_the_check_sees_a_reach() -> None:
-    source = "other._secret = self._own + each.parts._x"
-    assert list(reaches(ast.parse(source))) == ["other._secret", "each.parts._x"]
+    source = "other._secret = self._own + each.engine._x"
+    assert list(reaches(ast.parse(source))) == ["other._secret", "each.engine._x"]
 
 
 def test_only_files_without_a_reach_are_not_parsed() -> None:
-    for reach in ("other._secret", "myself._x", "self.parts._x", "f(self)._x", "a[0]. _x"):
+    for reach in ("other._secret", "myself._x", "self.engine._x", "f(self)._x", "a[0]. _x"):
         assert PERHAPS.search(f"self._own + {reach}")
     assert not PERHAPS.search("self._own + cls._all + other.open + os.__name__")
 

@@ -37,8 +37,6 @@ except ModuleNotFoundError as missing:
         "install it with: pip install 'tiermem[autogen]'"
     ) from missing
 
-__all__ = ["TierMemory", "TierMemoryConfig"]
-
 _SHOWN = ("score", "id", "tier")
 """What a result has in its metadata beside the metadata that was given."""
 _TEXT = MemoryMimeType.TEXT.value
@@ -142,7 +140,7 @@ class TierMemory(AutoGenMemory, Component[TierMemoryConfig]):  # type: ignore[mi
                 "a memory of an AsyncMemoryBank can't be dumped",
                 hint="dump one that is made of MemoryBank.open(…).agent(…)",
             )
-        folder = memories.parts.folder
+        folder = memories.engine.folder
         contents = _listed(memories.all()).results if folder is None else []
         return TierMemoryConfig(
             agent_id=memories.agent_id,

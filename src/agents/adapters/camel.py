@@ -29,8 +29,6 @@ except ModuleNotFoundError as missing:
         "install it with: pip install 'tiermem[camel]'"
     ) from missing
 
-__all__ = ["TierMemory"]
-
 _RECORD = "camel"
 """The name, in a memory's value, of the record."""
 _NUMBER = "conversation"
@@ -129,7 +127,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         for record in new.values():
             if record.agent_id == "" and self.agent_id is not None:
                 record.agent_id = self.agent_id
-        with self.memories.parts.changing():
+        with self.memories.engine.changing():
             self._delete(again)
             stored = self.memories.add_many([self._item(record) for record in new.values()])
         self._leave_out(again)
@@ -157,7 +155,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         kept = self._live()
         first = 1 if kept and kept[0].record.role_at_backend in _RULES else 0
         chosen = [kept[place] for place in sorted(set(indices)) if first <= place < len(kept)]
-        with self.memories.parts.changing():
+        with self.memories.engine.changing():
             self._delete(chosen)
         self._leave_out(chosen)
         return [each.record for each in chosen]
@@ -165,7 +163,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
     def clean_tool_calls(self) -> None:
         """Delete calls of tools and their results from the conversation."""
         calls = [each for each in self._live() if _is_call(each.record)]
-        with self.memories.parts.changing():
+        with self.memories.engine.changing():
             self._delete(calls)
         self._leave_out(calls)
 

@@ -20,8 +20,6 @@ except ModuleNotFoundError as missing:
         "install it with: pip install 'tiermem[llama-index]'"
     ) from missing
 
-__all__ = ["TierMemoryBlock"]
-
 _SESSION, _TIER = "session_id", "tier"
 """What a message may say in its ``additional_kwargs``."""
 
@@ -86,7 +84,7 @@ def _item(memories: AgentMemory, message: ChatMessage, text: str) -> tuple[objec
 
 
 def _cut(memories: AgentMemory, content: str, tokens: int) -> str | None:
-    count, lines = memories.parts.search.count_tokens, content.splitlines()
+    count, lines = memories.engine.search.count_tokens, content.splitlines()
     while lines and tokens > 0:
         tokens -= count(lines.pop() + "\n")
     return "\n".join(lines) or None

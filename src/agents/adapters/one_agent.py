@@ -13,8 +13,6 @@ from ..memory.records import KEY, VALUE, Hits, Memory, Scalar
 from ..memory.sources import SOURCE
 from .removing import remove
 
-__all__ = ["EitherMemory", "clear", "fitted", "flat", "given_metadata", "in_mind", "in_turn"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 EitherMemory = AgentMemory | AsyncAgentMemory
@@ -38,14 +36,14 @@ async def in_turn(
 
 def in_mind(memories: AgentMemory, query: str, limit: int) -> Hits:
     """What the agent should have in mind: the memories of ``get_relevant_memories``."""
-    parts = memories.parts
+    engine = memories.engine
     request = [(memories.agent_id, query)]
-    return parts.search_many(request, limit, hot=parts.movement.limits)[0]
+    return engine.search_many(request, limit, hot=engine.movement.limits)[0]
 
 
 def clear(memories: AgentMemory) -> None:
     """Delete all memories of the agent, pinned ones too, but for its notes, in one commit."""
-    with memories.parts.changing():
+    with memories.engine.changing():
         for memory in memories.all():
             if memory.kind != "note":
                 remove(memories, memory)
@@ -53,7 +51,7 @@ def clear(memories: AgentMemory) -> None:
 
 def fitted(memories: AgentMemory, text: str) -> str:
     """The beginning of a text that a memory can have as its content."""
-    most = memories.parts.settings.memory.max_content_bytes
+    most = memories.engine.settings.memory.max_content_bytes
     return text.encode()[:most].decode(errors="ignore")
 
 

@@ -3,8 +3,6 @@
 from ..bank.agent_memory import AgentMemory
 from ..memory.records import Memory
 
-__all__ = ["remove"]
-
 
 def remove(agent: AgentMemory, memory: Memory) -> None:
     """Delete a memory, pinned or not. One that was pinned past its end expires with its pin."""

@@ -15,7 +15,7 @@ from ..engine import (
     telling,
     upkeep,
 )
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
@@ -33,8 +33,6 @@ from ..notes.search import Findings, search_notes
 from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
 
-__all__ = ["AgentMemory"]
-
 
 @final
 class AgentMemory:
@@ -46,11 +44,11 @@ class AgentMemory:
     :class:`MemoryBank` says.
     """
 
-    __slots__ = ("agent_id", "parts")
+    __slots__ = ("agent_id", "engine")
 
-    def __init__(self, parts: OpenBank, agent_id: str) -> None:
+    def __init__(self, engine: Engine, agent_id: str) -> None:
         self.agent_id = agent_id
-        self.parts = parts
+        self.engine = engine
         """The open bank itself, for the code of this package; its form may change."""
 
     def __repr__(self) -> str:
@@ -125,17 +123,17 @@ class AgentMemory:
         }
         if supersedes is None and contradicts is None:
             item: tuple[object, ...] = (self.agent_id, content, tier, metadata, options)
-            return adding.add_many(self.parts, [item])[0]
-        with self.parts.changing():
+            return adding.add_many(self.engine, [item])[0]
+        with self.engine.changing():
             if supersedes is not None:
                 former = self.get(supersedes)
-                adding.check_is_live(self.parts, former)
+                adding.check_is_live(self.engine, former)
                 options["key"] = linking.key_for(former, key)
             against = None if contradicts is None else self.get(contradicts)
             item = (self.agent_id, content, tier, metadata, options)
-            (memory,) = adding.add_many(self.parts, [item])
+            (memory,) = adding.add_many(self.engine, [item])
             if against is not None:
-                linking.contradict(self.parts, memory, against)
+                linking.contradict(self.engine, memory, against)
             return memory
 
     def add_many(
@@ -153,7 +151,7 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
-        return list(adding.add_many(self.parts, rows))
+        return list(adding.add_many(self.engine, rows))
 
     def record_action(
         self,
@@ -187,7 +185,7 @@ class AgentMemory:
         """
         wanted, chat = parse_tier(tier), as_messages(messages)
         if infer:
-            texts = extracting.extract(self.parts, self.agent_id, chat)
+            texts = extracting.extract(self.engine, self.agent_id, chat)
         else:
             texts = [message["content"] for message in chat if message["role"] != "system"]
         options = {"kind": "fact" if infer else "message"}
@@ -211,14 +209,14 @@ class AgentMemory:
         its id is the key of all later versions.
         """
         wanted = None if tier is None else parse_tier(tier)
-        with self.parts.changing():
-            return adding.update(self.parts, self.get(memory_id), content, wanted, metadata, value)
+        with self.engine.changing():
+            return adding.update(self.engine, self.get(memory_id), content, wanted, metadata, value)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. A memory that is in the tier already keeps its place there."""
         wanted = parse_tier(tier)
-        with self.parts.changing():
-            return agent_moves.set_tier(self.parts, self.agent_id, self.get(memory_id), wanted)
+        with self.engine.changing():
+            return agent_moves.set_tier(self.engine, self.agent_id, self.get(memory_id), wanted)
 
     def pin(self, memory_id: str) -> Memory:
         """Pin a memory: it becomes active and hot, and every search and context includes it."""
@@ -232,7 +230,7 @@ class AgentMemory:
                 "unpin() moves to another tier than pinned",
                 hint="use critical, important, normal or low, or 1 to 4",
             )
-        with self.parts.changing():
+        with self.engine.changing():
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
 
@@ -268,16 +266,16 @@ class AgentMemory:
         """
         if isinstance(to, str):
             raise InvalidInput("broadcast() takes a list of agents", hint="use tell() for one")
-        with self.parts.using():
+        with self.engine.using():
             memory = self.get(memory_id)
-            news = [telling.telling(self.parts, memory, each, as_tier, note) for each in to]
+            news = [telling.telling(self.engine, memory, each, as_tier, note) for each in to]
             each_once = {one.receiver: one for one in news}
-            return telling.deliver(self.parts, each_once.values())
+            return telling.deliver(self.engine, each_once.values())
 
     def heard(self, memory_id: str) -> Heard:
         """How often the agent was told a memory, and by whom last; never, for one of its own."""
-        with self.parts.using():
-            return telling.heard(self.parts, self.get(memory_id))
+        with self.engine.using():
+            return telling.heard(self.engine, self.get(memory_id))
 
     def retract(self, memory_id: str, correction: str | None = None) -> list[Told]:
         """Take back a memory, and let the correction follow all that were told it.
@@ -289,8 +287,8 @@ class AgentMemory:
         told them as an earlier correction; what is pinned there stays, and is contradicted. Each
         copy is reached once.
         """
-        with self.parts.using():
-            return retracting.retract(self.parts, self.get(memory_id), correction)
+        with self.engine.using():
+            return retracting.retract(self.engine, self.get(memory_id), correction)
 
     def link(
         self, memory_id: str, *, supersedes: str | None = None, contradicts: str | None = None
@@ -301,51 +299,51 @@ class AgentMemory:
         """
         if supersedes is None and contradicts is None:
             raise InvalidInput("a link names a memory", hint="give supersedes or contradicts")
-        with self.parts.changing():
+        with self.engine.changing():
             memory = self.get(memory_id)
             if contradicts is not None:
-                linking.contradict(self.parts, memory, self.get(contradicts))
+                linking.contradict(self.engine, memory, self.get(contradicts))
             if supersedes is not None:
-                linking.supersede(self.parts, memory, self.get(supersedes))
-            return linking.links(self.parts, memory)
+                linking.supersede(self.engine, memory, self.get(supersedes))
+            return linking.links(self.engine, memory)
 
     def links(self, memory_id: str) -> Links:
         """What superseded a memory, and what contradicts it."""
-        with self.parts.using():
-            return linking.links(self.parts, self.get(memory_id))
+        with self.engine.using():
+            return linking.links(self.engine, self.get(memory_id))
 
     def trust(self, teller: str, trust: float) -> None:
         """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
 
         With ``retrieval.trust``, the trust multiplies score and boost of what that agent told.
         """
-        with self.parts.using():
-            telling.trust(self.parts, self.agent_id, teller, trust)
+        with self.engine.using():
+            telling.trust(self.engine, self.agent_id, teller, trust)
 
     def trust_of(self, teller: str) -> float:
         """How much the agent trusts what ``teller`` tells."""
-        with self.parts.using():
-            return telling.trust_of(self.parts, self.agent_id, teller)
+        with self.engine.using():
+            return telling.trust_of(self.engine, self.agent_id, teller)
 
     def post(self, group: str, content: str, tier: TierLike | None = None) -> Memory:
         """Write to the board of a group of which the agent is a member."""
-        return groups.post(self.parts, group, self.agent_id, content, tier)
+        return groups.post(self.engine, group, self.agent_id, content, tier)
 
     def leave(self, group: str) -> None:
         """Leave a group: from now on, the agent neither reads nor writes its board."""
-        groups.leave(self.parts, group, self.agent_id)
+        groups.leave(self.engine, group, self.agent_id)
 
     def groups(self) -> list[str]:
         """The groups of which the agent is a member, in alphabetical order."""
-        with self.parts.using():
-            return groups.groups_of(self.parts, self.agent_id)
+        with self.engine.using():
+            return groups.groups_of(self.engine, self.agent_id)
 
     # Notes
 
     @property
     def notes(self) -> AgentNotes:
         """The agent's Markdown notes."""
-        return AgentNotes(NoteIndex(self.parts, self.agent_id))
+        return AgentNotes(NoteIndex(self.engine, self.agent_id))
 
     def memory_search(
         self,
@@ -362,7 +360,7 @@ class AgentMemory:
         query finds nothing. ``group`` says that other people read the result: with
         ``notes.citations: auto``, it then has no citations.
         """
-        index = NoteIndex(self.parts, self.agent_id)
+        index = NoteIndex(self.engine, self.agent_id)
         return search_notes(index, query, max_results, min_score, group)
 
     def memory_get(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
@@ -376,23 +374,23 @@ class AgentMemory:
 
         It is the most relevant of what is hot then, until other memories are used more.
         """
-        with self.parts.using():
-            return agent_moves.promote(self.parts, self.agent_id, self.get(memory_id))
+        with self.engine.using():
+            return agent_moves.promote(self.engine, self.agent_id, self.get(memory_id))
 
     def demote(self, memory_id: str, to: TemperatureLike = Temperature.WARM) -> bool:
         """Make a memory warm or cold; False if it is that cool already.
 
         :class:`MemoryPinned` for a pinned memory.
         """
-        with self.parts.using():
+        with self.engine.using():
             return agent_moves.demote(
-                self.parts, self.agent_id, self.get(memory_id), parse_temperature(to)
+                self.engine, self.agent_id, self.get(memory_id), parse_temperature(to)
             )
 
     def warm(self, memory_id: str) -> bool:
         """Make a cold memory warm, so that searches see it; False if it is not cold."""
-        with self.parts.using():
-            return agent_moves.warm(self.parts, self.agent_id, self.get(memory_id))
+        with self.engine.using():
+            return agent_moves.warm(self.engine, self.agent_id, self.get(memory_id))
 
     def spill(
         self,
@@ -411,9 +409,9 @@ class AgentMemory:
             raise InvalidInput(
                 "spill() takes a list of ids", hint="use spill(ids=[memory.id]) for one"
             )
-        with self.parts.using():
+        with self.engine.using():
             memories = None if ids is None else [self.get(each) for each in ids]
-            return agent_moves.spill(self.parts, self.agent_id, count, memories, tokens)
+            return agent_moves.spill(self.engine, self.agent_id, count, memories, tokens)
 
     def recall(
         self,
@@ -444,37 +442,37 @@ class AgentMemory:
             session=session,
         )
         if auto_promote is None:
-            auto_promote = self.parts.settings.temperature.auto_promote
+            auto_promote = self.engine.settings.temperature.auto_promote
         return agent_moves.recall(
-            self.parts, self.agent_id, query, limit, only, auto_promote, include_cold
+            self.engine, self.agent_id, query, limit, only, auto_promote, include_cold
         )
 
     def compact(self, *, dry_run: bool = False) -> Compaction:
         """:meth:`MemoryBank.compact` for this agent."""
-        return upkeep.compact(self.parts, self.agent_id, dry_run=dry_run)
+        return upkeep.compact(self.engine, self.agent_id, dry_run=dry_run)
 
     def status(self) -> Status:
         """:meth:`MemoryBank.status` of this agent."""
-        return upkeep.status(self.parts, self.agent_id)
+        return upkeep.status(self.engine, self.agent_id)
 
     # Retention
 
     def archive(self, memory_id: str) -> Memory:
         """Hide a memory: no search finds it, but its id still reads and restores it."""
-        with self.parts.using():
+        with self.engine.using():
             memory = self.get(memory_id)
-            return agent_moves.retain(self.parts, self.agent_id, memory, Retention.ARCHIVED)
+            return agent_moves.retain(self.engine, self.agent_id, memory, Retention.ARCHIVED)
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory. It can be restored within ``retention.grace``; then it is purged."""
-        with self.parts.using():
-            agent_moves.retain(self.parts, self.agent_id, self.get(memory_id), Retention.DELETED)
+        with self.engine.using():
+            agent_moves.retain(self.engine, self.agent_id, self.get(memory_id), Retention.DELETED)
 
     def restore(self, memory_id: str) -> Memory:
         """Make an archived or deleted memory active again, with its tier and temperature."""
-        with self.parts.using():
+        with self.engine.using():
             memory = self._found(memory_id)
-            return agent_moves.retain(self.parts, self.agent_id, memory, Retention.ACTIVE)
+            return agent_moves.retain(self.engine, self.agent_id, memory, Retention.ACTIVE)
 
     def forget(self, memory_id: str) -> None:
         """Purge a memory now: its text and its vector are gone, from the journal too.
@@ -484,26 +482,26 @@ class AgentMemory:
         the note's earlier texts: do not write to notes what may have to be forgotten.
         :meth:`MemoryBank.vacuum` clears the free space in the files as well.
         """
-        with self.parts.using():
-            agent_moves.forget(self.parts, self.agent_id, self._found(memory_id))
+        with self.engine.using():
+            agent_moves.forget(self.engine, self.agent_id, self._found(memory_id))
 
     # Reading
 
     def get(self, memory_id: str) -> Memory:
         """The memory with this id, active or archived."""
-        return reading.find(self.parts, self.agent_id, memory_id)
+        return reading.find(self.engine, self.agent_id, memory_id)
 
     def decay_score(self, memory_id: str) -> float:
         """How little a memory has faded: 1 when it is used, halved with each half-life it is idle.
 
         It is 1 for a pinned memory, and where ``decay.enabled`` is false.
         """
-        with self.parts.using():
-            return reading.decay_score(self.parts, self.get(memory_id))
+        with self.engine.using():
+            return reading.decay_score(self.engine, self.get(memory_id))
 
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
-        return reading.nth(self.parts, self.agent_id, sequence)
+        return reading.nth(self.engine, self.agent_id, sequence)
 
     def all(
         self,
@@ -520,17 +518,17 @@ class AgentMemory:
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
         only = parse_filter(filters=filters, session=session)
-        found = reading.active(self.parts, self.agent_id, wanted, heat)
+        found = reading.active(self.engine, self.agent_id, wanted, heat)
         return found if only is ANY else [memory for memory in found if only.allows(memory)]
 
     def count(self, tier: TierLike | None = None) -> int:
         """The number of the agent's active memories, cold ones included, in all tiers or in one."""
         wanted = None if tier is None else parse_tier(tier)
-        return reading.count(self.parts, self.agent_id, wanted)
+        return reading.count(self.engine, self.agent_id, wanted)
 
     def hidden(self, retention: Retention) -> list[Memory]:
         """The agent's archived memories, or its deleted ones, newest first."""
-        return reading.hidden(self.parts, self.agent_id, retention)
+        return reading.hidden(self.engine, self.agent_id, retention)
 
     def history(self, key: str) -> list[Memory]:
         """The versions of what is stored under a key, oldest first; the last may be active.
@@ -538,12 +536,12 @@ class AgentMemory:
         ``key`` may also be the id of one of these memories. ``created_tick`` says since when a
         version held. Deleted and forgotten versions are left out.
         """
-        return reading.history(self.parts, self.agent_id, key)
+        return reading.history(self.engine, self.agent_id, key)
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
-        with self.parts.using():
-            return self.parts.ledger.resident.block(self.agent_id).pinned_memories()
+        with self.engine.using():
+            return self.engine.state.block(self.agent_id).pinned_memories()
 
     def search(
         self,
@@ -585,7 +583,7 @@ class AgentMemory:
         """
         given = (tier, temperature, kind, tags, min_score, since_tick, filters, session)
         only, cold = parse_filter_and_cold(include_cold, *given)
-        with self.parts.using():
+        with self.engine.using():
             request = self._request(query, limit, context_tokens)
             request = request._replace(only=only, with_cold=cold)
             if include_superseded and include_groups:
@@ -594,11 +592,11 @@ class AgentMemory:
                     hint="leave one out",
                 )
             if include_superseded:
-                former = reading.former(self.parts, self.agent_id, with_cold=cold)
+                former = reading.former(self.engine, self.agent_id, with_cold=cold)
                 request = request._replace(with_cold=True, shelved=former)
             if include_groups:
-                return group_search.search(self.parts, request)
-            return self.parts.find(request)[0]
+                return group_search.search(self.engine, request)
+            return self.engine.find(request)[0]
 
     def get_relevant_memories(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
@@ -609,14 +607,14 @@ class AgentMemory:
         ``temperature.hot_max_tokens`` and ``hot_max_facts``. Then come the warm memories that a
         search for ``query`` finds: ``limit`` less the pinned ones. No memory comes twice.
         """
-        request, hot = [(self.agent_id, query)], self.parts.movement.limits
-        return render(self.parts.search_many(request, limit, context_tokens, hot=hot)[0])
+        request, hot = [(self.agent_id, query)], self.engine.movement.limits
+        return render(self.engine.search_many(request, limit, context_tokens, hot=hot)[0])
 
     def hot_context(self) -> str:
         """The pinned and the hot memories as lines for a prompt, for the start of a session."""
-        with self.parts.using():
-            limits = self.parts.movement.limits
-            return render(Hits(self.parts.search.front(self.agent_id, limits)))
+        with self.engine.using():
+            limits = self.engine.movement.limits
+            return render(Hits(self.engine.search.front(self.agent_id, limits)))
 
     def explain(
         self,
@@ -641,14 +639,14 @@ class AgentMemory:
         only, cold = parse_filter_and_cold(include_cold, **filters)
         if context and include_groups:
             raise InvalidInput("a context has nothing of boards", hint="leave one of both out")
-        with self.parts.using():
+        with self.engine.using():
             request = self._request(query, limit, context_tokens)
             if include_groups:
                 request = request._replace(only=only, with_cold=cold)
-                return group_search.explain(self.parts, request)
-            hot = self.parts.movement.limits if context else None
+                return group_search.explain(self.engine, request)
+            hot = self.engine.movement.limits if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
-            return self.parts.search.explain(request, may_sync=self.parts.may_sync())
+            return self.engine.search.explain(request, may_sync=self.engine.may_sync())
 
     def flags(self, memory_id: str) -> list[str]:
         """What speaks against a memory: evidence of it that no longer holds.
@@ -656,11 +654,11 @@ class AgentMemory:
         That is evidence which was superseded, contradicted, deleted or purged, or rests on such
         evidence itself. It is empty for a memory whose evidence holds, and for one without.
         """
-        return reading.flags(self.parts, self._found(memory_id))
+        return reading.flags(self.engine, self._found(memory_id))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
-        most, budget = self.parts.limits_of(limit, tokens)
+        most, budget = self.engine.limits_of(limit, tokens)
         return SearchRequest([self.agent_id], [check_query(query)], most, budget)
 
     def _found(self, memory_id: str) -> Memory:
-        return reading.find(self.parts, self.agent_id, memory_id, deleted=True)
+        return reading.find(self.engine, self.agent_id, memory_id, deleted=True)

@@ -19,8 +19,6 @@ from .async_turns import INSIDE, Transaction, Turns
 from .group import Group
 from .memory_bank import MemoryBank
 
-__all__ = ["AsyncAgentMemory", "AsyncAgentNotes", "AsyncMemoryBank", "AsyncNoteWatch"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Sync = TypeVar("Sync")
@@ -319,7 +317,7 @@ class AsyncMemoryBank(_View[MemoryBank]):
         try:
             bank.close(sync=sync)
         finally:
-            if not bank.parts.is_open:
+            if not bank.engine.is_open:
                 self._turns.thread.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
@@ -332,7 +330,7 @@ class AsyncMemoryBank(_View[MemoryBank]):
 
     def __repr__(self) -> str:
         where = self._of.folder or "in memory"
-        return f"<AsyncMemoryBank {where}{'' if self._of.parts.is_open else ': closed'}>"
+        return f"<AsyncMemoryBank {where}{'' if self._of.engine.is_open else ': closed'}>"
 
     # Agents, time and settings, which need no turn
 

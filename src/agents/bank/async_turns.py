@@ -11,8 +11,6 @@ from typing import Any
 
 from ..errors import BankError
 
-__all__ = ["INSIDE", "Transaction", "Turns"]
-
 
 class Call:
     """A call that waits for a bank's thread, or runs in it."""

@@ -20,8 +20,6 @@ from ..storage.reembedding import FILE, agreement, new_vectors, survey, switch
 from ..storage.store_sync import Progress
 from .history import journal_of
 
-__all__ = ["reembed"]
-
 
 def reembed(
     folder: str | PathLike[str],

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..memory.records import Hits
 from ..memory.requests import check_searches
 from ..search.request import SearchRequest
 from ..storage.state.accesses import Accesses
-
-__all__ = ["Given", "given", "given_hits"]
 
 _MEMORY, _SCORE = itemgetter(0), itemgetter(1)
 _TIER, _SEQUENCE, _TEMPERATURE = itemgetter(3), itemgetter(6), itemgetter(10)
@@ -30,7 +28,7 @@ class Given(NamedTuple):
     temperatures: NDArray[np.int8]
 
 
-def given(bank: OpenBank, requests: Iterable[tuple[str, str]]) -> Given:
+def given(bank: Engine, requests: Iterable[tuple[str, str]]) -> Given:
     """What :meth:`MemoryBank.context_many` gives for these pairs of an agent and a query."""
     with bank.using():
         agents, queries = check_searches(requests)
@@ -40,7 +38,7 @@ def given(bank: OpenBank, requests: Iterable[tuple[str, str]]) -> Given:
         if columns is None:
             return given_hits(found.hits)
         sequences, scores, rows = columns
-        table = bank.ledger.resident.table
+        table = bank.state.table
         return Given(
             found.hits, sequences, scores, table.tiers.take(rows), table.temperatures.take(rows)
         )

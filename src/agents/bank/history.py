@@ -19,17 +19,6 @@ from ..storage.lock import BankLock, lock_folder
 from ..storage.private_files import make_folder
 from ..storage.store_sync import stale_store
 
-__all__ = [
-    "branch",
-    "check_unused",
-    "checkpoint_extra",
-    "journal_of",
-    "no_bank",
-    "past",
-    "restore",
-    "rewind",
-]
-
 
 def restore(path: Path, folder: Path, *, same_bank: bool = False) -> BankLock:
     """Give the bank in ``folder`` the state of a checkpoint, or make it with that state.

@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 from ..config.settings import Settings
 from ..engine import adding, clock, groups, reading, telling, upkeep
-from ..engine.open_bank import OneWriter, OpenBank
+from ..engine.engine import Engine, OneWriter
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
@@ -30,8 +30,6 @@ from .history import checkpoint_extra
 from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
 
-__all__ = ["MemoryBank"]
-
 
 @final
 class MemoryBank(OneWriter):
@@ -44,10 +42,10 @@ class MemoryBank(OneWriter):
     undone, every call but :meth:`close` raises :class:`BankBroken`.
     """
 
-    __slots__ = ("__weakref__", "parts")
+    __slots__ = ("__weakref__", "engine")
 
-    def __init__(self, parts: OpenBank) -> None:
-        self.parts = parts
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         """The open bank itself, for the code of this package; its form may change."""
 
     # Opening and closing
@@ -119,16 +117,16 @@ class MemoryBank(OneWriter):
         brought up to date then too. A store that is damaged or another bank's, or that lacks a
         package, is an error; the bank is closed all the same, and nothing is lost.
         """
-        with self.parts.turn:
-            if not self.parts.is_open:
+        with self.engine.turn:
+            if not self.engine.is_open:
                 return
-            ledger = self.parts.ledger
+            ledger = self.engine.ledger
             if ledger.in_transaction and not ledger.is_broken:
                 raise BankError(
                     "a bank can't be closed inside a transaction", hint="leave it first"
                 )
             with ExitStack() as last:  # the bank is closed even if the compaction or the sync fails
-                last.callback(self.parts.release)
+                last.callback(self.engine.release)
                 if ledger.is_broken:  # nothing is written from it
                     return
                 wanted = self.settings.temperature.compact_on_close
@@ -136,87 +134,87 @@ class MemoryBank(OneWriter):
                     self.compact()
                 if (
                     sync
-                    and self.parts.folder is not None
+                    and self.engine.folder is not None
                     and self.settings.storage.sync != "manual"
                 ):
-                    self.parts.store.catch_up_at_last()
+                    self.engine.store.catch_up_at_last()
 
     def __enter__(self) -> Self:
-        with self.parts.using():
+        with self.engine.using():
             return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        where = self.parts.folder or "in memory"
-        if not self.parts.is_open:
+        where = self.engine.folder or "in memory"
+        if not self.engine.is_open:
             return f"<MemoryBank {where}: closed>"
-        if self.parts.ledger.is_broken:
+        if self.engine.ledger.is_broken:
             return f"<MemoryBank {where}: broken>"
-        count = sum(self.parts.ledger.resident.tier_counts().values())
-        return f"<MemoryBank {where}: {count} memories, tick {self.parts.tick}>"
+        count = sum(self.engine.state.tier_counts().values())
+        return f"<MemoryBank {where}: {count} memories, tick {self.engine.tick}>"
 
     # Agents, time and settings
 
     @property
     def settings(self) -> Settings:
         """The settings that the bank was opened with."""
-        return self.parts.settings
+        return self.engine.settings
 
     @property
     def folder(self) -> Path | None:
         """The bank's folder; None for a bank in memory and for a copy."""
-        return self.parts.folder
+        return self.engine.folder
 
     @property
     def tick(self) -> int:
         """The current tick. New memories have it as ``created_tick``."""
-        self.parts.check_whole()
-        return self.parts.tick
+        self.engine.check_whole()
+        return self.engine.tick
 
     def agents(self) -> list[str]:
         """The ids of all agents that ever stored a memory, in alphabetical order."""
-        return upkeep.agents(self.parts)
+        return upkeep.agents(self.engine)
 
     def agent(self, agent_id: str) -> AgentMemory:
         """One agent's view of its own memories. An agent exists from its first memory on."""
-        return AgentMemory(self.parts, check_agent_id(agent_id))
+        return AgentMemory(self.engine, check_agent_id(agent_id))
 
     def group(self, name: str, members: Iterable[str] = ()) -> Group:
         """A group of agents with a shared board. ``members`` join it, and make it if it is new."""
-        group = Group(self.parts, groups.board_of(name)[1:])
+        group = Group(self.engine, groups.board_of(name)[1:])
         group.join(members)
-        with self.parts.using():
-            if not groups.exists(self.parts, name):
+        with self.engine.using():
+            if not groups.exists(self.engine, name):
                 raise InvalidInput(f"there is no group {name}", hint="give its members")
         return group
 
     def groups(self) -> list[str]:
         """The names of all groups, in alphabetical order."""
-        with self.parts.using():
-            return groups.groups(self.parts)
+        with self.engine.using():
+            return groups.groups(self.engine)
 
     def chain(self, memory: Memory) -> Chain:
         """The way of a memory back to its origin, from teller to teller.
 
         Where a memory on the way was deleted or forgotten, the chain ends, and says so.
         """
-        return telling.chain(self.parts, memory)
+        return telling.chain(self.engine, memory)
 
     def advance(self, tick: int) -> None:
         """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one.
 
         Where ``clock.mode`` is wall, the wall clock moves the tick on from there.
         """
-        clock.advance(self.parts, tick)
+        clock.advance(self.engine, tick)
 
     def pass_time(self, tick: int) -> TimePassed:
         """Set the clock to ``tick``, sweep and compact as the settings say, all in one commit.
 
         :class:`BankError` for the bank of a simulation, whose run moves its ticks.
         """
-        return clock.pass_time(self.parts, tick)
+        return clock.pass_time(self.engine, tick)
 
     def follow_clock(self) -> None:
         """Where ``clock.mode`` is wall, let the time pass up to now, as :meth:`pass_time` does.
@@ -225,14 +223,14 @@ class MemoryBank(OneWriter):
         it now and then. Inside a transaction, no time passes; nor for a wall clock that was set
         back, until it has caught up. If the disk refuses, the tick stays, and the log says why.
         """
-        clock.follow(self.parts)
+        clock.follow(self.engine)
 
     def state_hash(self) -> str:
         """A hash over all memories of all agents, the tick and the seed.
 
         Equal states have equal hashes, whatever the process, the machine or the order of agents.
         """
-        return reading.state_hash(self.parts)
+        return reading.state_hash(self.engine)
 
     # Transactions
 
@@ -242,18 +240,18 @@ class MemoryBank(OneWriter):
         Transactions may be nested: an error undoes the changes of the inner one alone. Other
         threads wait until the outermost transaction ends.
         """
-        return self.parts.changing()
+        return self.engine.changing()
 
     def commit(self) -> None:
         """Commit the pending changes; inside a transaction, its changes so far."""
-        with self.parts.using():
-            self.parts.ledger.commit()
-            self.parts.after_commit()
+        with self.engine.using():
+            self.engine.ledger.commit()
+            self.engine.after_commit()
 
     @property
     def ticks(self) -> TickLog:
         """The records that a simulation keeps of each tick, beside the memories."""
-        return TickLog(self.parts)
+        return TickLog(self.engine)
 
     # Checkpoints
 
@@ -271,13 +269,13 @@ class MemoryBank(OneWriter):
         is brought up to date afterwards; if that fails, :meth:`status` says so, and the next
         :meth:`sync` goes on. :class:`BankError` inside a transaction.
         """
-        with self.parts.using():
-            if self.parts.ledger.in_transaction:
+        with self.engine.using():
+            if self.engine.ledger.in_transaction:
                 raise BankError("a checkpoint can't be made inside a transaction", hint="leave it")
-            self.parts.ledger.commit()
-            checkpoint.write(Path(path), self.parts.ledger, __version__, extra or {})
-            if self.parts.folder is not None and self.settings.storage.sync == "checkpoint":
-                self.parts.store.keep_up(progress)
+            self.engine.ledger.commit()
+            checkpoint.write(Path(path), self.engine.ledger, __version__, extra or {})
+            if self.engine.folder is not None and self.settings.storage.sync == "checkpoint":
+                self.engine.store.keep_up(progress)
 
     checkpoint_extra = staticmethod(checkpoint_extra)
     reembed = staticmethod(reembed)
@@ -324,8 +322,8 @@ class MemoryBank(OneWriter):
 
     def sync_notes(self) -> dict[str, Synced]:
         """Index the notes of all agents that changed on disk; the result by agent id."""
-        with self.parts.using():
-            return sync_notes(self.parts)
+        with self.engine.using():
+            return sync_notes(self.engine)
 
     def watch_notes(self, debounce: float | None = None) -> NoteWatch:
         """Start a thread that indexes notes when their files change.
@@ -337,7 +335,7 @@ class MemoryBank(OneWriter):
         their changes are indexed with the next change or search. Needs
         ``pip install 'tiermem[notes]'``.
         """
-        return watch_notes(self.parts, debounce)
+        return watch_notes(self.engine, debounce)
 
     # Movement
 
@@ -347,7 +345,7 @@ class MemoryBank(OneWriter):
         A second compaction in the same tick moves nothing. A ``dry_run`` changes nothing: its
         result lists the moves, each with its rule.
         """
-        return upkeep.compact(self.parts, agent_id, dry_run=dry_run)
+        return upkeep.compact(self.engine, agent_id, dry_run=dry_run)
 
     def prune(self, agent_id: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Archive cold memories beyond ``temperature.max_cold_items``; their ids.
@@ -355,7 +353,7 @@ class MemoryBank(OneWriter):
         Each agent and each board has that limit. A ``dry_run`` changes nothing and returns the
         same ids.
         """
-        return upkeep.prune(self.parts, agent_id, dry_run=dry_run)
+        return upkeep.prune(self.engine, agent_id, dry_run=dry_run)
 
     def sweep(self, *, every: int = 1) -> None:
         """Do what is due by the clock, in one commit.
@@ -365,27 +363,27 @@ class MemoryBank(OneWriter):
         agent once in ``every`` ticks. A simulation calls it in each tick with the setting
         ``decay.every``; a program that calls :meth:`advance` calls it now and then.
         """
-        upkeep.sweep(self.parts, every)
+        upkeep.sweep(self.engine, every)
 
     # Looking
 
     def status(self, agent_id: str | None = None) -> Status:
         """How full the bank is, or one agent's part of it, with suggestions of what to do."""
-        return upkeep.status(self.parts, agent_id)
+        return upkeep.status(self.engine, agent_id)
 
     def metrics(self) -> dict[str, float]:
         """Counters of what was committed since the bank was opened, by the metric's name."""
-        return upkeep.metrics(self.parts)
+        return upkeep.metrics(self.engine)
 
     # mem0's store
 
     def sync(self, progress: Progress | None = None) -> int:
         """Bring mem0's store up to date; the number of memories written or deleted there."""
-        return upkeep.sync(self.parts, progress)
+        return upkeep.sync(self.engine, progress)
 
     def repair_store(self, progress: Progress | None = None) -> list[str]:
         """Rebuild mem0's store from the journal; the steps that were done, as lines of text."""
-        return upkeep.repair_store(self.parts, progress)
+        return upkeep.repair_store(self.engine, progress)
 
     def vacuum(self, progress: Progress | None = None) -> list[str]:
         """Write the journal's file anew, and the files of mem0's store if it is local.
@@ -395,17 +393,17 @@ class MemoryBank(OneWriter):
         has any more. The result names files that may still hold purged texts, and why; it is empty
         when none does. A vacuum that is killed is begun again by the next :meth:`sync`.
         """
-        return upkeep.vacuum(self.parts, progress)
+        return upkeep.vacuum(self.engine, progress)
 
     def mem0_config(self) -> dict[str, Any]:
         """The ``vector_store`` config of a plain ``mem0.Memory`` that opens this bank's store.
 
         The store is brought up to date first, unless ``storage.sync`` is manual.
         """
-        with self.parts.using():
-            if self.parts.may_sync():
+        with self.engine.using():
+            if self.engine.may_sync():
                 self.sync()
-            return self.parts.store.config()
+            return self.engine.store.config()
 
     # Storing and searching for many agents at once
 
@@ -419,7 +417,7 @@ class MemoryBank(OneWriter):
         All are stored in one commit, with the same result as one by one. If one is refused, none
         is stored. The records of the result are made when they are first read.
         """
-        return adding.add_many(self.parts, items)
+        return adding.add_many(self.engine, items)
 
     def search_many(
         self,
@@ -429,7 +427,7 @@ class MemoryBank(OneWriter):
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
-        return self.parts.search_many(requests, limit, context_tokens)
+        return self.engine.search_many(requests, limit, context_tokens)
 
     def context_many(
         self,
@@ -439,8 +437,8 @@ class MemoryBank(OneWriter):
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """The hits that :meth:`relevant_many` renders: pinned, then hot, then found memories."""
-        hot = self.parts.movement.limits
-        return self.parts.search_many(requests, limit, context_tokens, hot=hot)
+        hot = self.engine.movement.limits
+        return self.engine.search_many(requests, limit, context_tokens, hot=hot)
 
     def relevant_many(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 from ..config.load import load_settings
 from ..config.settings import Settings
 from ..engine import clock
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
@@ -25,8 +25,6 @@ from ..storage.lock import BankLock, lock_folder
 from ..storage.mem0.store import check_installed, check_providers
 from ..storage.sqlite import as_it_was
 from . import history
-
-__all__ = ["Config", "copy_of", "open_folder", "open_in_memory", "open_restored"]
 
 Config = str | PathLike[str] | Mapping[str, object] | Settings | None
 """Settings: the path of a YAML file, a mapping, or settings that are loaded already."""
@@ -48,7 +46,7 @@ def open_folder(
     embedder: Embedder | Mapping[str, object] | None = None,
     count_tokens: TokenCounter = approximate_tokens,
     **overrides: object,
-) -> OpenBank:
+) -> Engine:
     """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
 
     ``lock`` is the folder's lock, if the caller holds it. ``clock_mode`` counts where neither the
@@ -86,26 +84,26 @@ def open_folder(
         check_installed(at_work)
         chosen = prepare(journal, settings, embedder, guard.embedder())
         settings = at_work
-        parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
-        parts.guard = guard
-        parts.settings_with = lambda texts: load(assignments=texts)
-        undo.callback(parts.store.close)
+        engine = Engine(path, journal, settings, chosen, count_tokens, lock)
+        engine.guard = guard
+        engine.settings_with = lambda texts: load(assignments=texts)
+        undo.callback(engine.store.close)
         if settings.storage.sync != "manual":
-            parts.store.check()  # a broken store is reported now, not when the bank is closed
+            engine.store.check()  # a broken store is reported now, not when the bank is closed
         if apply_caps:
-            with parts.changing():
-                parts.ledger.relieve(parts.caps)
-                parts.movement.relieve_all_hot()
+            with engine.changing():
+                engine.ledger.relieve(engine.caps)
+                engine.movement.relieve_all_hot()
         if settings.storage.sync != "manual":
-            parts.store.catch_up()
-        open_notes(parts)
-        clock.follow(parts)
+            engine.store.catch_up()
+        open_notes(engine)
+        clock.follow(engine)
         sweep_bank(path)
-        parts.observed()
+        engine.observed()
         mark(path, journal.get("bank")["id"])
-        parts.record_head()
+        engine.record_head()
         undo.pop_all()
-    return parts
+    return engine
 
 
 def open_in_memory(
@@ -114,7 +112,7 @@ def open_in_memory(
     embedder: Embedder | Mapping[str, object] | None,
     count_tokens: TokenCounter,
     overrides: dict[str, object],
-) -> OpenBank:
+) -> Engine:
     """:meth:`MemoryBank.ephemeral`."""
     if isinstance(embedder, Mapping):
         overrides["embedder"], embedder = embedder, None
@@ -125,11 +123,11 @@ def open_in_memory(
         undo.callback(journal.close)
         chosen = prepare(journal, settings, embedder)
         settings = _at_work(settings)
-        parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
-        clock.follow(parts)
-        parts.observed()
+        engine = Engine(None, journal, settings, chosen, count_tokens, None)
+        clock.follow(engine)
+        engine.observed()
         undo.pop_all()
-    return parts
+    return engine
 
 
 def copy_of(
@@ -140,7 +138,7 @@ def copy_of(
     assignments: Iterable[str],
     embedder: Embedder | None,
     count_tokens: TokenCounter,
-) -> OpenBank:
+) -> Engine:
     """:meth:`MemoryBank.at`."""
     with ExitStack() as undo:
         journal = history.past(folder, tick)
@@ -153,17 +151,17 @@ def copy_of(
         settings = guard.without_files()
         _check_clock(journal, settings)
         chosen = prepare(journal, settings, embedder, guard.embedder())
-        parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
-        parts.store.leave(folder, settings.store)  # a copy reads cold memories itself
-        parts.guard = guard
-        parts.settings_with = lambda texts: load(assignments=texts)
+        engine = Engine(None, journal, settings, chosen, count_tokens, None)
+        engine.store.leave(folder, settings.store)  # a copy reads cold memories itself
+        engine.guard = guard
+        engine.settings_with = lambda texts: load(assignments=texts)
         undo.pop_all()
-    return parts
+    return engine
 
 
 def open_restored(
     path: Path, into: str | PathLike[str], config: Config, options: Mapping[str, Any]
-) -> OpenBank:
+) -> Engine:
     """:meth:`MemoryBank.restore`. Wrong settings are refused first."""
     folder = _path_of(into)
     load_settings(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from ..engine import groups
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..errors import ConfigError, InvalidInput
 from ..memory.changes import Changes
 from ..memory.events import Event, decode
@@ -16,8 +16,6 @@ from ..storage.interrupts import first
 from ..storage.journal.ticks import TickNote, TickRow
 from .given import Given, given
 
-__all__ = ["TickLog"]
-
 
 @final
 class TickLog:
@@ -25,7 +23,7 @@ class TickLog:
 
     __slots__ = ("_bank",)
 
-    def __init__(self, bank: OpenBank) -> None:
+    def __init__(self, bank: Engine) -> None:
         self._bank = bank
 
     def record(
@@ -68,7 +66,7 @@ class TickLog:
         """The number of memories of all agents in each tier, as ``AgentMemory.count`` counts."""
         with self._bank.using():
             boards, _ = groups.on_boards(self._bank)
-            counts = self._bank.ledger.resident.tier_counts()
+            counts = self._bank.state.tier_counts()
             return {tier: number - boards[tier] for tier, number in counts.items()}
 
     def temperatures(self, found: Sequence[Hits]) -> dict[str, float]:
@@ -80,7 +78,7 @@ class TickLog:
         """
         bank = self._bank
         with bank.using():
-            resident = bank.ledger.resident
+            resident = bank.state
             least = bank.settings.temperature.min_score
             hits = sum(any(hit.score >= least for hit in own) for own in found)
             _, boards = groups.on_boards(bank)
@@ -94,13 +92,13 @@ class TickLog:
     def records(self, after: int = -1) -> Iterator[tuple[dict[str, Any], bytes]]:
         """The record and the retrieved memories of each tick after ``after``, in order."""
         with self._bank.using():
-            for row in self._bank.ledger.journal.tick_rows(after):
+            for row in self._bank.journal.tick_rows(after):
                 yield json.loads(row.record), row.retrieved
 
     def decisions(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
         """The recorded decisions of each tick after ``after`` that has some: tick and bytes."""
         with self._bank.using():
-            yield from self._bank.ledger.journal.decisions(after)
+            yield from self._bank.journal.decisions(after)
 
     def decisions_of(self, tick: int) -> bytes | None:
         """The recorded decisions of one tick; None if none are kept."""
@@ -113,7 +111,7 @@ class TickLog:
         A journal that was made from a checkpoint has none from before it.
         """
         with self._bank.using():
-            journal = self._bank.ledger.journal
+            journal = self._bank.journal
             before = journal.base
             if after >= journal.base_tick:
                 before = journal.commit_of(after)
@@ -124,18 +122,18 @@ class TickLog:
     def begins_after(self) -> int:
         """The tick of the checkpoint that the journal was made from, or 0."""
         with self._bank.using():
-            return self._bank.ledger.journal.base_tick
+            return self._bank.journal.base_tick
 
     def row(self, tick: int) -> TickRow | None:
         """All that is recorded of one tick; None if nothing is."""
         with self._bank.using():
-            row = first(self._bank.ledger.journal.tick_rows(tick - 1))
+            row = first(self._bank.journal.tick_rows(tick - 1))
             return row if row is not None and row.tick == tick else None
 
     def state(self) -> Any:
         """The recorded state of the last tick; None before the first tick."""
         with self._bank.using():
-            journal = self._bank.ledger.journal
+            journal = self._bank.journal
             with journal.reading():
                 row: TickRow | None = journal.last_tick()
                 return None if row is None else row.state()
@@ -143,7 +141,7 @@ class TickLog:
     def journal_hash(self, commit: int | None = None) -> str | None:
         """The hash over all commits up to ``commit`` or the last; None for an unknown commit."""
         with self._bank.using():
-            journal = self._bank.ledger.journal
+            journal = self._bank.journal
             found = journal.hash if commit is None else journal.hash_of(commit)
             return None if found is None else found.hex()
 

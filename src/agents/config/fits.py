@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["fits"]
-
 _Schema = Mapping[str, Any]
 _MOST_COMPARED = 100
 

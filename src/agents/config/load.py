@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from .yaml_reader import Document
 
-__all__ = ["joined_overrides", "load_settings", "preset_settings"]
-
 # Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
     *((section, "provider", "config") for section in WITH_PROVIDER),

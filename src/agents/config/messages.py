@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-__all__ = ["check", "keys_of"]
-
 _MOST_PROBLEMS = 20
 _WORDS = {
     "array": "a list",

@@ -10,24 +10,6 @@ from ..errors import InvalidInput
 from ..rules.classic_weights import Generative
 from ..rules.spread_weights import Spread
 
-__all__ = [
-    "TIERS",
-    "WITH_PROVIDER",
-    "ClockSettings",
-    "Duration",
-    "EmbedderSettings",
-    "LlmSettings",
-    "RetrievalSettings",
-    "Settings",
-    "StoreSettings",
-    "TemperatureSettings",
-    "is_left_out",
-    "is_secret",
-    "passwords_in",
-    "thawed",
-    "without_password",
-]
-
 Duration: TypeAlias = int | str
 """Ticks, or text such as ``7d`` or ``12h``; :meth:`ClockSettings.ticks` translates it."""
 

@@ -18,8 +18,6 @@ import yaml
 
 from ..errors import ConfigError
 
-__all__ = ["Document", "KeyPath", "copy_plain", "printable", "read_file", "read_yaml", "show_path"]
-
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 MAX_FILE_BYTES = 1 << 20

@@ -5,8 +5,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["to_yaml"]
-
 _NEXT_LINE = "\x85"
 """PyYAML writes this line break as it is, and reads it as a space."""
 

@@ -18,31 +18,29 @@ from ..storage.state.links import superseding
 from ..storage.state.versions import live_version
 from ..storage.vectors import Quantised
 from .agent_moves import set_tier
-from .open_bank import OpenBank
+from .engine import Engine
 from .reading import find
 
-__all__ = ["add_many", "add_new", "check_is_live", "retire", "update"]
 
-
-def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
+def add_many(bank: Engine, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
     """Check and store new memories; :meth:`MemoryBank.add_many`."""
     with bank.using():
         most = bank.settings.memory.max_content_bytes
-        shared = bank.ledger.resident.table.shared_metadata
+        shared = bank.state.table.shared_metadata
         new = check_all_new(items, most, shared)
         if new.metadata.count(None) < len(new.metadata):
             _check_evidence(bank, new)
         return add_new(bank, new)
 
 
-def _check_evidence(bank: OpenBank, new: NewBatch) -> None:
+def _check_evidence(bank: Engine, new: NewBatch) -> None:
     """Raise :class:`MemoryNotFound` if the evidence of a new memory is not the agent's."""
     for agent_id, options in zip(new.agents, new.options, strict=True):
         for memory_id in options.evidence:
             find(bank, agent_id, memory_id, deleted=True)
 
 
-def add_new(bank: OpenBank, new: NewBatch, *, may_merge: bool = True) -> Sequence[Memory]:
+def add_new(bank: Engine, new: NewBatch, *, may_merge: bool = True) -> Sequence[Memory]:
     """Store memories that are checked, or what becomes of them: the result has one for each."""
     merges = may_merge and bank.settings.memory.merge_duplicates
     if not merges and not _has_key(new):
@@ -55,7 +53,7 @@ def add_new(bank: OpenBank, new: NewBatch, *, may_merge: bool = True) -> Sequenc
 
 
 def update(
-    bank: OpenBank,
+    bank: Engine,
     memory: Memory,
     content: object,
     tier: Tier | None,
@@ -98,7 +96,7 @@ def _has_key(new: NewBatch) -> bool:
 
 
 def _stored(
-    bank: OpenBank, new: NewBatch, vectors: Quantised, repetitions: "Repetitions | None"
+    bank: Engine, new: NewBatch, vectors: Quantised, repetitions: "Repetitions | None"
 ) -> Iterator[Memory]:
     for place in range(len(new.agents)):
         one = NewBatch._make([column[place : place + 1] for column in new])
@@ -106,14 +104,14 @@ def _stored(
 
 
 def _stored_one(
-    bank: OpenBank, new: NewBatch, vector: Quantised, repetitions: "Repetitions | None"
+    bank: Engine, new: NewBatch, vector: Quantised, repetitions: "Repetitions | None"
 ) -> Memory:
     """Store one memory, in the place of the former version if there is one."""
     ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
     bank.movement.expire_of([agent_id])
     former = None
     if options.key is not None:
-        former = live_version(ledger.resident, agent_id, options.key)
+        former = live_version(ledger.state, agent_id, options.key)
     if former is not None and options.keeps_tier:
         new = new._replace(tiers=(former.tier,))
     if repetitions is not None and (same := repetitions.of(new, former)) is not None:
@@ -121,18 +119,18 @@ def _stored_one(
     starts = bank.movement.starts(new.tiers, new.options, bank.tick)
     turn = (0, 0)
     if former is not None:
-        turn = ledger.resident.block(agent_id).turns.of(former.sequence)
+        turn = ledger.state.block(agent_id).turns.of(former.sequence)
         retire(bank, former)
     (memory,) = ledger.add_many(new, starts, vector, bank.caps, bank.movement.relieve_hot)
     if former is not None:
         ledger.succeed(memory, former, turn)
-    memory = ledger.resident.memory(agent_id, memory.sequence) or memory
+    memory = ledger.state.memory(agent_id, memory.sequence) or memory
     if repetitions is not None:
         repetitions.know(memory)
     return memory
 
 
-def retire(bank: OpenBank, former: Memory) -> None:
+def retire(bank: Engine, former: Memory) -> None:
     """Archive a memory that is superseded, pinned or not."""
     agent_id, number = former.agent_id, former.sequence
     _check_is_no_chunk(bank, former)
@@ -141,20 +139,20 @@ def retire(bank: OpenBank, former: Memory) -> None:
     bank.ledger.retain(agent_id, [number], Retention.ARCHIVED, "supersede")
 
 
-def _repeated(bank: OpenBank, memory: Memory, tier: Tier) -> Memory:
+def _repeated(bank: Engine, memory: Memory, tier: Tier) -> Memory:
     """Count a repetition of a memory as a use of it; of two tiers, the higher one wins."""
     agent_id, number = memory.agent_id, memory.sequence
     bank.ledger.used([agent_id], [Accesses.of([([number], [1.0])])], "repeat")
     if tier < memory.tier:
         set_tier(bank, agent_id, memory, tier)
-    return bank.ledger.resident.memory(agent_id, number) or memory
+    return bank.state.memory(agent_id, number) or memory
 
 
 @final
 class Repetitions:
     """Finds the memory that a new memory repeats. It knows the texts of the agents of a batch."""
 
-    def __init__(self, bank: OpenBank) -> None:
+    def __init__(self, bank: Engine) -> None:
         self._bank = bank
         self._known: dict[str, dict[str, list[int]]] = {}
         """By agent and normal text the sequence numbers of active memories, oldest first."""
@@ -170,7 +168,7 @@ class Repetitions:
             found = [former] if former is not None and same else []
         else:
             numbers = self._texts(agent_id).get(text, ())
-            found = self._bank.ledger.resident.memories(agent_id, numbers)
+            found = self._bank.state.memories(agent_id, numbers)
         value = (new.metadata[0] or NO_METADATA).get(VALUE)
         for memory in found:
             if memory.metadata.get(VALUE) == value and self._may_stand_for(memory, options):
@@ -185,7 +183,7 @@ class Repetitions:
 
     def _texts(self, agent_id: str) -> dict[str, list[int]]:
         if agent_id not in self._known:
-            resident = self._bank.ledger.resident
+            resident = self._bank.state
             resident.check_shelf(agent_id)
             block = resident.block(agent_id)
             numbers = block.column("sequence").tolist()
@@ -209,10 +207,10 @@ class Repetitions:
         )
 
 
-def check_is_live(bank: OpenBank, memory: Memory) -> None:
+def check_is_live(bank: Engine, memory: Memory) -> None:
     """Raise :class:`InvalidInput` unless a new version can take the place of the memory."""
     if memory.retention is not Retention.ACTIVE:
-        now = superseding(bank.ledger.resident, memory)
+        now = superseding(bank.state, memory)
         raise InvalidInput(
             f"memory {memory.id} is archived",
             hint="restore it first, which makes it active again"
@@ -222,8 +220,8 @@ def check_is_live(bank: OpenBank, memory: Memory) -> None:
     _check_is_no_chunk(bank, memory)
 
 
-def _check_is_no_chunk(bank: OpenBank, memory: Memory) -> None:
-    path = note_of(memory, bank.ledger.resident.block(memory.agent_id).notes)
+def _check_is_no_chunk(bank: Engine, memory: Memory) -> None:
+    path = note_of(memory, bank.state.block(memory.agent_id).notes)
     if path is not None:
         raise InvalidInput(
             f"memory {memory.id} can't be superseded: it is a part of the note {path}",

@@ -18,15 +18,12 @@ from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
 from ..storage.state.links import heir
 from ..storage.state.versions import live_version
-from .open_bank import OpenBank
-
-__all__ = ["demote", "forget", "promote", "recall", "retain", "set_tier", "spill", "warm"]
-
+from .engine import Engine
 
 # Tiers
 
 
-def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memory:
+def set_tier(bank: Engine, agent_id: str, memory: Memory, tier: Tier) -> Memory:
     """Move a memory to a tier. The caller holds the transaction."""
     if memory.tier is tier:
         return memory
@@ -39,13 +36,13 @@ def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memor
     ledger.change_tier(agent_id, memory.sequence, tier, demoted=False)
     # A context line shows the tier, so a hot memory may need more tokens now.
     bank.movement.relieve_hot(agent_id, [memory.sequence])
-    return ledger.resident.memory(agent_id, memory.sequence) or memory
+    return ledger.state.memory(agent_id, memory.sequence) or memory
 
 
 # Temperature
 
 
-def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
+def promote(bank: Engine, agent_id: str, memory: Memory) -> bool:
     """Make a memory hot, and the most relevant of what is hot; whether it became hot."""
     permitted(Transition.PROMOTE, memory)
     if memory.tier is Tier.PINNED or bank.movement.too_large_for_hot(memory):
@@ -61,17 +58,17 @@ def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
     return memory.sequence not in left.moved
 
 
-def demote(bank: OpenBank, agent_id: str, memory: Memory, to: Temperature) -> bool:
+def demote(bank: Engine, agent_id: str, memory: Memory, to: Temperature) -> bool:
     """Make a memory warm or cold; whether that changed it."""
     return _move(bank, agent_id, memory, demotion(to), to)
 
 
-def warm(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
+def warm(bank: Engine, agent_id: str, memory: Memory) -> bool:
     """Make a cold memory warm; whether that changed it."""
     return _move(bank, agent_id, memory, Transition.WARM, Temperature.WARM)
 
 
-def _move(bank: OpenBank, agent_id: str, memory: Memory, move: Transition, to: Temperature) -> bool:
+def _move(bank: Engine, agent_id: str, memory: Memory, move: Transition, to: Temperature) -> bool:
     """Make a legal move to this temperature; whether that changed the memory."""
     found = permitted(move, memory)
     if found is None or found.temperature is memory.temperature:
@@ -82,7 +79,7 @@ def _move(bank: OpenBank, agent_id: str, memory: Memory, move: Transition, to: T
 
 
 def spill(
-    bank: OpenBank,
+    bank: Engine,
     agent_id: str,
     count: int | None,
     memories: list[Memory] | None,
@@ -102,13 +99,13 @@ def spill(
     with bank.changing():
         bank.movement.expire(agent_id)
         left = bank.movement.spill(agent_id, count, chosen, tokens)
-    prefix = bank.ledger.resident.block(agent_id).prefix
+    prefix = bank.state.block(agent_id).prefix
     moved = {memory_id(prefix, sequence): to for sequence, to in left.moved.items()}
     return Spill(moved, tuple(left.notes))
 
 
 def recall(
-    bank: OpenBank,
+    bank: Engine,
     agent_id: str,
     query: str,
     limit: int,
@@ -125,7 +122,7 @@ def recall(
         worthy, notes = recalled(bank, agent_id, query, hits, auto_promote=auto_promote)
         if note:
             notes.insert(0, note)
-        resident = bank.ledger.resident
+        resident = bank.state
         items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
     came = {memory.sequence for memory in worthy}
     return Recall(
@@ -142,7 +139,7 @@ def recall(
 
 
 def recalled(
-    bank: OpenBank,
+    bank: Engine,
     agent_id: str,
     query: str,
     hits: Sequence[Hit],
@@ -172,14 +169,14 @@ def recalled(
 
 
 def _recalled(
-    bank: OpenBank, agent_id: str, query: str, limit: int, only: Filter, include_cold: bool
+    bank: Engine, agent_id: str, query: str, limit: int, only: Filter, include_cold: bool
 ) -> tuple[list[Hit], str]:
     """The best matches, and what the search could not do.
 
     A pinned memory is in front of the agent already. Here it has no boost, and is given only if it
     matches.
     """
-    pinned = len(bank.ledger.resident.block(agent_id).pinned)
+    pinned = len(bank.state.block(agent_id).pinned)
     request = SearchRequest(
         [agent_id],
         [query],
@@ -200,7 +197,7 @@ def _by_match(hit: Hit) -> tuple[float, float, int]:
     return -boosted, -hit.score, -hit.memory.sequence
 
 
-def _promote_all(bank: OpenBank, agent_id: str, memories: Sequence[Memory]) -> list[str]:
+def _promote_all(bank: Engine, agent_id: str, memories: Sequence[Memory]) -> list[str]:
     """Make memories hot. A memory that is too large for hot becomes warm; the notes say so."""
     ledger, movement = bank.ledger, bank.movement
     notes = {each.sequence: movement.too_large_for_hot(each) for each in memories}
@@ -213,14 +210,14 @@ def _promote_all(bank: OpenBank, agent_id: str, memories: Sequence[Memory]) -> l
     return [note for note in notes.values() if note is not None] + left.notes
 
 
-def _worthy(bank: OpenBank, agent_id: str, query: str, hits: Sequence[Hit]) -> list[Memory]:
+def _worthy(bank: Engine, agent_id: str, query: str, hits: Sequence[Hit]) -> list[Memory]:
     """The found memories that a recall makes hot: like the query, or recalled often of late."""
     own, since = bank.settings.temperature, bank.tick - bank.movement.window
     cooler = [hit for hit in hits if hit.memory.temperature is not Temperature.HOT]
     alike = bank.search.likenesses(query, [hit.memory for hit in cooler])
     found = []
     for hit, likeness in zip(cooler, alike, strict=True):
-        recalls = bank.ledger.resident.recalls(agent_id, hit.memory.sequence)
+        recalls = bank.state.recalls(agent_id, hit.memory.sequence)
         often = sum(tick >= since for tick in recalls) >= own.promote_accesses
         if likeness >= own.promote_threshold or (often and hit.score >= own.min_score):
             found.append(hit.memory)
@@ -236,7 +233,7 @@ _RETAINED: Final = {
 }
 
 
-def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) -> Memory:
+def retain(bank: Engine, agent_id: str, memory: Memory, retention: Retention) -> Memory:
     """Archive, delete or restore a memory. A memory with this retention stays as it is."""
     if memory.is_expired(bank.tick) and memory.retention is Retention.ACTIVE:
         with bank.changing():
@@ -255,13 +252,13 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
         bank.ledger.retain(agent_id, [memory.sequence], retention, "restore" if back else "set")
         if back:  # it may be hot, or a hot memory may have a longer tier name now
             bank.movement.relieve_hot(agent_id, [memory.sequence])
-        found = bank.ledger.resident.memory(agent_id, memory.sequence)
+        found = bank.state.memory(agent_id, memory.sequence)
     return memory if found is None else found
 
 
-def _check_key(bank: OpenBank, memory: Memory) -> None:
+def _check_key(bank: Engine, memory: Memory) -> None:
     """Raise :class:`InvalidInput` if another memory is active under the key of this one."""
-    now, state = None, bank.ledger.resident
+    now, state = None, bank.state
     if memory.retention is not Retention.ACTIVE:
         now = live_version(state, memory.agent_id, memory.key or memory.id) or heir(state, memory)
     if now is not None and now.retention is Retention.ACTIVE:
@@ -272,8 +269,8 @@ def _check_key(bank: OpenBank, memory: Memory) -> None:
         )
 
 
-def _check_grace(bank: OpenBank, agent_id: str, memory: Memory) -> None:
-    deleted = bank.ledger.resident.deleted_tick(agent_id, memory.sequence)
+def _check_grace(bank: Engine, agent_id: str, memory: Memory) -> None:
+    deleted = bank.state.deleted_tick(agent_id, memory.sequence)
     if deleted is not None and bank.tick - deleted >= bank.movement.grace:
         raise MemoryNotFound(
             f"{agent_id}'s memory {memory.id} was deleted in tick {deleted} and can no longer "
@@ -282,10 +279,10 @@ def _check_grace(bank: OpenBank, agent_id: str, memory: Memory) -> None:
         )
 
 
-def forget(bank: OpenBank, agent_id: str, memory: Memory) -> None:
+def forget(bank: Engine, agent_id: str, memory: Memory) -> None:
     """Purge a memory."""
     permitted(Transition.FORGET, memory)
-    path = note_of(memory, bank.ledger.resident.block(agent_id).notes)
+    path = note_of(memory, bank.state.block(agent_id).notes)
     if path is not None:
         raise InvalidInput(
             f"memory {memory.id} can't be forgotten: it is a part of the note {path}, which "

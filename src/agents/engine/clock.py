@@ -12,9 +12,7 @@ from ..memory.records import NEVER
 from ..memory.requests import check_whole
 from ..memory.results import TimePassed
 from . import upkeep
-from .open_bank import OpenBank
-
-__all__ = ["Anchor", "advance", "anchor_of", "chosen_tick", "follow", "now_ms", "pass_time"]
+from .engine import Engine
 
 logger = logging.getLogger(__name__)
 
@@ -40,15 +38,15 @@ class Anchor(NamedTuple):
         return self.tick + max(0, ms - self.ms) * self.ticks_per_day // _MS_PER_DAY
 
 
-def anchor_of(bank: OpenBank) -> Anchor | None:
+def anchor_of(bank: Engine) -> Anchor | None:
     """The bank's anchor; None for a bank that no wall clock ever moved."""
-    journal = bank.ledger.journal
+    journal = bank.journal
     with journal.reading():  # whoever made the journal can have written anything
         kept = journal.get("clock")
         return Anchor(*map(int, kept)) if kept else None
 
 
-def advance(bank: OpenBank, tick: int) -> None:
+def advance(bank: Engine, tick: int) -> None:
     """:meth:`MemoryBank.advance`."""
     check_whole("tick", tick, most=_LAST)
     with bank.changing():
@@ -65,10 +63,10 @@ def advance(bank: OpenBank, tick: int) -> None:
             bank.ledger.advance(tick, _anchored_before(bank, tick))
 
 
-def pass_time(bank: OpenBank, tick: int) -> TimePassed:
+def pass_time(bank: Engine, tick: int) -> TimePassed:
     """:meth:`MemoryBank.pass_time`."""
     with bank.changing():
-        if bank.ledger.journal.last_tick() is not None:
+        if bank.journal.last_tick() is not None:
             raise BankError(
                 "this is the bank of a simulation, whose run moves its ticks",
                 hint="make the run longer with: tiermem resume RUN --ticks N",
@@ -82,7 +80,7 @@ def pass_time(bank: OpenBank, tick: int) -> TimePassed:
 
 
 def chosen_tick(
-    bank: OpenBank, to: int | None = None, by: int | None = None, days: int | None = None
+    bank: Engine, to: int | None = None, by: int | None = None, days: int | None = None
 ) -> int:
     """The tick that a caller of :func:`pass_time` names in one of three ways."""
     given = [each for each in (to, by, days) if each is not None]
@@ -93,7 +91,7 @@ def chosen_tick(
     return bank.tick + (by if by is not None else bank.settings.clock.ticks(f"{days}d"))
 
 
-def follow(bank: OpenBank) -> None:
+def follow(bank: Engine) -> None:
     """:meth:`MemoryBank.follow_clock`."""
     with bank.using():
         if bank.settings.clock.mode != "wall" or bank.ledger.in_transaction:
@@ -106,7 +104,7 @@ def follow(bank: OpenBank) -> None:
             logger.warning("the clock stands still at tick %d: %s", bank.tick, error)
 
 
-def _follow(bank: OpenBank, now: int) -> None:
+def _follow(bank: Engine, now: int) -> None:
     kept, before = anchor_of(bank), bank.tick
     # A wall clock that was set back does not move the tick back: the tick waits for it.
     tick = before if kept is None else max(before, min(kept.tick_at(now), _LAST))
@@ -117,10 +115,10 @@ def _follow(bank: OpenBank, now: int) -> None:
             bank.ledger.advance(tick, anchor)
             _do_what_is_due(bank, before)
     elif anchor is not None:
-        bank.ledger.journal.set(clock=anchor)
+        bank.journal.set(clock=anchor)
 
 
-def _is_right(bank: OpenBank, now: int) -> bool:
+def _is_right(bank: Engine, now: int) -> bool:
     """Whether the bank's tick goes on as it should: a new anchor would lose a part of a tick.
 
     It does not if the wall clock was set back: the tick would wait for it.
@@ -130,11 +128,11 @@ def _is_right(bank: OpenBank, now: int) -> bool:
     return kept is not None and kept.ticks_per_day == rate and kept.tick_at(now) >= bank.tick
 
 
-def _anchored(bank: OpenBank, tick: int, now: int) -> Anchor:
+def _anchored(bank: Engine, tick: int, now: int) -> Anchor:
     return Anchor(tick, now, bank.settings.clock.ticks_per_day)
 
 
-def _anchored_before(bank: OpenBank, tick: int) -> Anchor | None:
+def _anchored_before(bank: Engine, tick: int) -> Anchor | None:
     """A new anchor for a bank that follows the wall clock in other openings; None for no change.
 
     Without one, the tick would wait until the wall clock comes to it.
@@ -145,7 +143,7 @@ def _anchored_before(bank: OpenBank, tick: int) -> Anchor | None:
     return Anchor(tick, now, kept.ticks_per_day)
 
 
-def _do_what_is_due(bank: OpenBank, before: int) -> None:
+def _do_what_is_due(bank: Engine, before: int) -> None:
     """Do what a simulation does at the end of a tick, for all ticks after ``before``."""
     ticks, tick = bank.settings.clock.ticks, bank.tick
     fade_every = max(1, ticks(bank.settings.decay.every))

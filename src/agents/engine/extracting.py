@@ -5,13 +5,11 @@ from typing import Any
 
 from ..storage.mem0.models import Extractor, Message
 from ..storage.mem0.store import payload
-from .open_bank import OpenBank
-
-__all__ = ["extract"]
+from .engine import Engine
 
 
 def extract(
-    bank: OpenBank,
+    bank: Engine,
     agent_id: str,
     messages: Sequence[Message],
     *,
@@ -32,7 +30,7 @@ def extract(
     return extractor.extract(agent_id, messages, prompt=prompt, procedural=procedural)
 
 
-def _extractor(bank: OpenBank) -> Extractor:
+def _extractor(bank: Engine) -> Extractor:
     """An extractor for the bank. It uses the bank in any thread, so each use takes a turn."""
 
     def encode(texts: Sequence[str]) -> list[list[float]]:

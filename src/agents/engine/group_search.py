@@ -13,16 +13,14 @@ from ..search.explain import BELOW, OVER_BUDGET
 from ..search.request import SearchRequest
 from ..storage.resident.holdings import NO_VALUES
 from ..storage.state.accesses import Accesses
+from .engine import Engine
 from .groups import board_of, group_of, groups_of
-from .open_bank import OpenBank
-
-__all__ = ["explain", "search"]
 
 _Row = TypeVar("_Row", Hit, Explanation)
 
 
 def search(
-    bank: OpenBank,
+    bank: Engine,
     request: SearchRequest,
     *,
     counts_boards: bool = True,
@@ -41,7 +39,7 @@ def search(
     return result
 
 
-def explain(bank: OpenBank, request: SearchRequest) -> list[Explanation]:
+def explain(bank: Engine, request: SearchRequest) -> list[Explanation]:
     """What :func:`search` makes of each memory of the agent and of the boards."""
     (agent_id,) = request.agents
     only = request.only
@@ -63,11 +61,11 @@ def explain(bank: OpenBank, request: SearchRequest) -> list[Explanation]:
     ]
 
 
-def _places(bank: OpenBank, agent_id: str) -> list[str]:
+def _places(bank: Engine, agent_id: str) -> list[str]:
     return [agent_id, *(board_of(name) for name in groups_of(bank, agent_id))]
 
 
-def _found(bank: OpenBank, request: SearchRequest, on_boards: Filter) -> Hits:
+def _found(bank: Engine, request: SearchRequest, on_boards: Filter) -> Hits:
     (agent_id,), (query,) = request.agents, request.queries
     found: list[Hits] = []
     for board in _places(bank, agent_id):
@@ -92,22 +90,22 @@ def _found(bank: OpenBank, request: SearchRequest, on_boards: Filter) -> Hits:
     return result
 
 
-def _limit(bank: OpenBank, request: SearchRequest, board: str) -> int:
+def _limit(bank: Engine, request: SearchRequest, board: str) -> int:
     """How much of a board is looked at: all of it, where trust may change the order."""
     if group_of(board) is None or not _trusts(bank, request.agents[0]):
         return request.limit
-    return max(request.limit, bank.ledger.resident.block(board).next_sequence)
+    return max(request.limit, bank.state.block(board).next_sequence)
 
 
-def _trusts(bank: OpenBank, agent_id: str) -> Mapping[str, float]:
+def _trusts(bank: Engine, agent_id: str) -> Mapping[str, float]:
     """The trust of an agent in other agents, where it counts; full trust is left out."""
-    holdings = bank.ledger.resident.block(agent_id).holdings
+    holdings = bank.state.block(agent_id).holdings
     if holdings is None or not bank.settings.retrieval.trust:
         return NO_VALUES
     return holdings.of(TRUST)
 
 
-def _trust_in(bank: OpenBank, agent_id: str, memory: Memory) -> float:
+def _trust_in(bank: Engine, agent_id: str, memory: Memory) -> float:
     """The agent's trust in who wrote a memory on a board; the search knows that of its own."""
     if memory.agent_id == agent_id:
         return 1.0
@@ -122,13 +120,13 @@ def _believed(row: _Row, trust: float) -> _Row:
     return row._replace(trust=trust) if isinstance(row, Explanation) else row
 
 
-def _comes_first(bank: OpenBank, memory: Memory, request: SearchRequest) -> bool:
+def _comes_first(bank: Engine, memory: Memory, request: SearchRequest) -> bool:
     return (
         memory.tier is Tier.PINNED and bank.settings.retrieval.pins_first and request.pinned_first
     )
 
 
-def _reason(bank: OpenBank, memory: Memory, request: SearchRequest) -> str:
+def _reason(bank: Engine, memory: Memory, request: SearchRequest) -> str:
     if _comes_first(bank, memory, request):
         return "pinned"
     group = group_of(memory.agent_id)
@@ -147,7 +145,7 @@ def _order_of_newest(by_tier: bool, hit: Hit) -> tuple[int, int, str, int]:
     return by_tier * memory.tier, -memory.created_tick, memory.agent_id, -memory.sequence
 
 
-def _count(bank: OpenBank, hits: Sequence[Hit]) -> None:
+def _count(bank: Engine, hits: Sequence[Hit]) -> None:
     """Count what was given as used."""
     for agent_id in dict.fromkeys(hit.memory.agent_id for hit in hits):
         own = [hit for hit in hits if hit.memory.agent_id == agent_id]

@@ -11,29 +11,7 @@ from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, TierLike, parse_tier
 from ..storage.resident.holdings import NO_VALUES
-from .open_bank import OpenBank
-
-__all__ = [
-    "JOIN",
-    "LEAVE",
-    "POST",
-    "GroupChange",
-    "board_of",
-    "check_board_tier",
-    "check_post",
-    "do_all",
-    "exists",
-    "group_of",
-    "groups",
-    "groups_of",
-    "is_board",
-    "is_member",
-    "join",
-    "leave",
-    "members",
-    "on_boards",
-    "post",
-]
+from .engine import Engine
 
 JOIN, LEAVE, POST = "join", "leave", "post"
 
@@ -72,37 +50,37 @@ def is_board(owner: str) -> bool:
     return owner[:1] == _MARK
 
 
-def groups(bank: OpenBank) -> list[str]:
+def groups(bank: Engine) -> list[str]:
     """The names of all groups, in alphabetical order."""
-    return sorted([each[1:] for each in bank.ledger.resident.blocks if each[0] == _MARK])
+    return sorted([each[1:] for each in bank.state.blocks if each[0] == _MARK])
 
 
-def exists(bank: OpenBank, name: object) -> bool:
+def exists(bank: Engine, name: object) -> bool:
     """Whether there is a group of this name, with members or without."""
-    return board_of(name) in bank.ledger.resident.blocks
+    return board_of(name) in bank.state.blocks
 
 
-def members(bank: OpenBank, board: str) -> dict[str, int]:
+def members(bank: Engine, board: str) -> dict[str, int]:
     """The members of a group, each with the tick in which it joined."""
     return dict(sorted(_members(bank, board).items()))
 
 
-def is_member(bank: OpenBank, board: str, agent_id: str) -> bool:
+def is_member(bank: Engine, board: str, agent_id: str) -> bool:
     """Whether an agent is a member of the group that has this board."""
     return agent_id in _members(bank, board)
 
 
-def _members(bank: OpenBank, board: str) -> Mapping[str, int]:
-    holdings = bank.ledger.resident.block(board).holdings
+def _members(bank: Engine, board: str) -> Mapping[str, int]:
+    holdings = bank.state.block(board).holdings
     return NO_VALUES if holdings is None else holdings.of(_MEMBERS)
 
 
-def groups_of(bank: OpenBank, agent_id: str) -> list[str]:
+def groups_of(bank: Engine, agent_id: str) -> list[str]:
     """The groups of which an agent is a member, in alphabetical order."""
     return [name for name in groups(bank) if is_member(bank, board_of(name), agent_id)]
 
 
-def join(bank: OpenBank, name: object, agents: Iterable[object]) -> None:
+def join(bank: Engine, name: object, agents: Iterable[object]) -> None:
     """Agents become members of a group. Who is a member stays one."""
     board, new = board_of(name), [check_agent_id(each) for each in agents]
     with bank.changing():
@@ -111,7 +89,7 @@ def join(bank: OpenBank, name: object, agents: Iterable[object]) -> None:
                 bank.ledger.hold(board, _MEMBERS, agent_id, bank.tick)
 
 
-def leave(bank: OpenBank, name: object, agent_id: str) -> None:
+def leave(bank: Engine, name: object, agent_id: str) -> None:
     """An agent is no member any more: from now on, it neither reads nor writes the board."""
     board = _board(bank, name, agent_id)
     with bank.changing():
@@ -119,7 +97,7 @@ def leave(bank: OpenBank, name: object, agent_id: str) -> None:
 
 
 def post(
-    bank: OpenBank, name: object, agent_id: str, content: object, tier: TierLike | None
+    bank: Engine, name: object, agent_id: str, content: object, tier: TierLike | None
 ) -> Memory:
     """A member writes a memory to the board, which keeps who wrote it."""
     wanted = _board_tier(tier)
@@ -129,7 +107,7 @@ def post(
 
 
 def check_post(
-    bank: OpenBank, name: object, agent_id: str, content: object, tier: TierLike | None
+    bank: Engine, name: object, agent_id: str, content: object, tier: TierLike | None
 ) -> GroupChange:
     """What a member may post, or :class:`InvalidInput`; whether it is a member is not asked."""
     wanted = _board_tier(tier)
@@ -137,7 +115,7 @@ def check_post(
     return GroupChange(POST, new[0][1:], agent_id, new[1], int(wanted))
 
 
-def do_all(bank: OpenBank, changes: Iterable[GroupChange]) -> None:
+def do_all(bank: Engine, changes: Iterable[GroupChange]) -> None:
     """Do what agents may do with groups, in one commit: they join and leave, then they post."""
     changes = list(changes)
     with bank.changing():
@@ -154,10 +132,10 @@ def do_all(bank: OpenBank, changes: Iterable[GroupChange]) -> None:
             bank.add_new(NewBatch.of(posts))
 
 
-def on_boards(bank: OpenBank) -> tuple[Counter[Tier], Counter[Temperature]]:
+def on_boards(bank: Engine) -> tuple[Counter[Tier], Counter[Temperature]]:
     """How many of the memories that a bank counts are on boards, by tier and by temperature."""
     tiers, heats = Counter[Tier](), Counter[Temperature]()
-    state = bank.ledger.resident
+    state = bank.state
     for name in groups(bank):
         block = state.block(board_of(name))
         hot = len(block.hot)  # a board has no pinned memories
@@ -180,7 +158,7 @@ def _board_tier(tier: TierLike | None) -> Tier:
     return wanted
 
 
-def _new(bank: OpenBank, board: str, agent_id: str, content: object, tier: Tier) -> NewMemory:
+def _new(bank: Engine, board: str, agent_id: str, content: object, tier: Tier) -> NewMemory:
     most = bank.settings.memory.max_content_bytes
     checked = check_new((agent_id, content, tier, None, {"speaker": agent_id}), most)
     return (board, *checked[1:])
@@ -195,7 +173,7 @@ def check_board_tier(tier: Tier) -> None:
         )
 
 
-def _board(bank: OpenBank, name: object, agent_id: str) -> str:
+def _board(bank: Engine, name: object, agent_id: str) -> str:
     board = board_of(name)
     if not is_member(bank, board, agent_id):
         raise InvalidInput(

@@ -6,9 +6,7 @@ from ..memory.retention import Retention
 from ..memory.sources import CONTRADICTS, SUPERSEDED, Links
 from ..storage.state.links import contradicted, heir
 from .adding import check_is_live, retire
-from .open_bank import OpenBank
-
-__all__ = ["contradict", "key_for", "links", "supersede", "take_place_of"]
+from .engine import Engine
 
 
 def key_for(former: Memory, key: str | None) -> str:
@@ -22,7 +20,7 @@ def key_for(former: Memory, key: str | None) -> str:
     return own
 
 
-def supersede(bank: OpenBank, memory: Memory, former: Memory) -> None:
+def supersede(bank: Engine, memory: Memory, former: Memory) -> None:
     """Let a memory supersede another one: the former is archived."""
     _check_two(memory, former)
     check_is_live(bank, former)
@@ -31,19 +29,19 @@ def supersede(bank: OpenBank, memory: Memory, former: Memory) -> None:
         bank.ledger.hold(memory.agent_id, SUPERSEDED, str(former.sequence), memory.sequence)
 
 
-def take_place_of(bank: OpenBank, memory: Memory, former: Memory) -> None:
+def take_place_of(bank: Engine, memory: Memory, former: Memory) -> None:
     """Let a memory supersede another one, which may be archived; what superseded it stays."""
     if former.retention is Retention.ACTIVE:
         supersede(bank, memory, former)
-    elif memory.id != former.id and heir(bank.ledger.resident, former) is None:
+    elif memory.id != former.id and heir(bank.state, former) is None:
         with bank.changing():
             bank.ledger.hold(memory.agent_id, SUPERSEDED, str(former.sequence), memory.sequence)
 
 
-def contradict(bank: OpenBank, memory: Memory, other: Memory) -> None:
+def contradict(bank: Engine, memory: Memory, other: Memory) -> None:
     """Note that two memories contradict each other; both are still found."""
     _check_two(memory, other)
-    state, agent_id = bank.ledger.resident, memory.agent_id
+    state, agent_id = bank.state, memory.agent_id
     with bank.changing():
         for one, against in ((memory, other), (other, memory)):
             known = [each.sequence for each in contradicted(state, one)]
@@ -57,9 +55,9 @@ def _check_two(memory: Memory, other: Memory) -> None:
         raise InvalidInput(f"memory {memory.id} can't be linked to itself", hint="name two")
 
 
-def links(bank: OpenBank, memory: Memory) -> Links:
+def links(bank: Engine, memory: Memory) -> Links:
     """What a memory supersedes, what superseded it, and what contradicts it."""
-    state = bank.ledger.resident
+    state = bank.state
     after = heir(state, memory)
     against = [each for each in contradicted(state, memory) if _is_kept(each)]
     return Links(None if after is None else after.id, tuple(each.id for each in against))

@@ -10,9 +10,7 @@ from ..memory.records import Memory
 from ..memory.retention import Retention
 from ..memory.tiers import Tier
 from .agent_moves import forget
-from .open_bank import OpenBank
-
-__all__ = ["DIRECTORY", "LONG_NAME", "forget_unused"]
+from .engine import Engine
 
 DIRECTORY = "@@names"
 """The agent whose memories are the texts, each under its name as a key."""
@@ -20,11 +18,11 @@ LONG_NAME = re.compile(r"@@[0-9a-f]{64}")
 _LENGTH = 66
 
 
-def forget_unused(bank: OpenBank) -> None:
+def forget_unused(bank: Engine) -> None:
     """Purge the texts whose names nothing has: no agent with a memory or a note, and no key."""
     kept = [each for each in _memories(bank, DIRECTORY) if each.tier is not Tier.PINNED]
     unused = {each.key for each in kept if LONG_NAME.fullmatch(each.key or "")}
-    blocks = bank.ledger.resident.blocks
+    blocks = bank.state.blocks
     for owner in [each for each in blocks if each != DIRECTORY]:
         if not unused:
             return
@@ -40,9 +38,9 @@ def forget_unused(bank: OpenBank) -> None:
                     forget(bank, DIRECTORY, memory)
 
 
-def _memories(bank: OpenBank, agent_id: str) -> list[Memory]:
+def _memories(bank: Engine, agent_id: str) -> list[Memory]:
     """All memories of an agent or a board that were not purged, whatever became of them."""
-    state = bank.ledger.resident
+    state = bank.state
     state.check_shelf(agent_id)
     block = state.block(agent_id)
     shelved = [

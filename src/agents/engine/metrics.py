@@ -6,8 +6,6 @@ from contextlib import contextmanager
 
 from ..memory.changes import Changes
 
-__all__ = ["Metrics"]
-
 
 class Metrics:
     """Counters since the bank was opened. Only the latency differs from machine to machine."""

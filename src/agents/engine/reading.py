@@ -12,33 +12,20 @@ from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
 from ..storage.state.links import contradicted, superseded, superseding
 from ..storage.state.versions import versions
+from .engine import Engine
 from .groups import group_of
-from .open_bank import OpenBank
-
-__all__ = [
-    "active",
-    "count",
-    "decay_score",
-    "find",
-    "flags",
-    "former",
-    "hidden",
-    "history",
-    "nth",
-    "state_hash",
-]
 
 _MOST_EVIDENCE = 1000
 """How many memories are looked at to find whether one piece of evidence holds."""
 
 
-def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
+def find(bank: Engine, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
     """The agent's memory with this id, or :class:`MemoryNotFound`.
 
     With ``deleted``, a deleted or expired memory is found as well.
     """
     with bank.using():
-        resident = bank.ledger.resident
+        resident = bank.state
         sequence = sequence_of(resident.block(agent_id).prefix, memory_id)
         memory = None if sequence is None else resident.memory(agent_id, sequence)
         if memory is None and sequence is not None:
@@ -58,7 +45,7 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
     return memory
 
 
-def nth(bank: OpenBank, agent_id: str, sequence: int) -> Memory | None:
+def nth(bank: Engine, agent_id: str, sequence: int) -> Memory | None:
     """:meth:`AgentMemory.find`."""
     try:
         number = index(sequence)  # of NumPy's integers, too
@@ -70,21 +57,21 @@ def nth(bank: OpenBank, agent_id: str, sequence: int) -> Memory | None:
             hint="get() finds a memory by its id",
         )
     with bank.using():
-        memory = bank.ledger.resident.memory(agent_id, number)
+        memory = bank.state.memory(agent_id, number)
         tick = bank.tick
     if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
         return None
     return memory
 
 
-def flags(bank: OpenBank, memory: Memory) -> list[str]:
+def flags(bank: Engine, memory: Memory) -> list[str]:
     """What speaks against an insight: :meth:`AgentMemory.flags`."""
     with bank.using():
         reasons = [(each, _why_shaken(bank, memory.agent_id, each)) for each in memory.evidence]
     return [f"evidence {each} {why}" for each, why in reasons if why]
 
 
-def _why_shaken(bank: OpenBank, agent_id: str, memory_id: str) -> str:
+def _why_shaken(bank: Engine, agent_id: str, memory_id: str) -> str:
     """Why a memory, or what it rests on, no longer holds; empty if it all does.
 
     Evidence of evidence is looked through from the near to the far, each memory once.
@@ -103,19 +90,19 @@ def _why_shaken(bank: OpenBank, agent_id: str, memory_id: str) -> str:
     return ""
 
 
-def _any(bank: OpenBank, agent_id: str, memory_id: str) -> Memory | None:
-    resident = bank.ledger.resident
+def _any(bank: Engine, agent_id: str, memory_id: str) -> Memory | None:
+    resident = bank.state
     number = sequence_of(resident.block(agent_id).prefix, memory_id)
     return None if number is None else resident.memory(agent_id, number)
 
 
-def _why_lost(bank: OpenBank, memory: Memory | None) -> str:
+def _why_lost(bank: Engine, memory: Memory | None) -> str:
     """Why a memory no longer holds; empty if it does. An archived memory may hold."""
     if memory is None:
         return "is gone"
     if memory.retention is Retention.DELETED or memory.is_expired(bank.tick):
         return "was deleted"
-    resident = bank.ledger.resident
+    resident = bank.state
     if memory.retention is Retention.ARCHIVED:
         later = superseding(resident, memory)
         if later is not None:
@@ -124,15 +111,15 @@ def _why_lost(bank: OpenBank, memory: Memory | None) -> str:
     return f"is contradicted by {against[0].id}" if against else ""
 
 
-def _stands(bank: OpenBank, memory: Memory) -> bool:
+def _stands(bank: Engine, memory: Memory) -> bool:
     """Whether a memory still speaks against another one."""
     if memory.retention is Retention.ACTIVE:
         return not memory.is_expired(bank.tick)
-    resident = bank.ledger.resident
+    resident = bank.state
     return memory.retention is Retention.ARCHIVED and superseding(resident, memory) is None
 
 
-def decay_score(bank: OpenBank, memory: Memory) -> float:
+def decay_score(bank: Engine, memory: Memory) -> float:
     """How little a memory has faded, from 1 towards 0; 1 where nothing fades."""
     own, ticks = bank.settings.decay, bank.settings.clock.ticks
     if not own.enabled:
@@ -143,11 +130,11 @@ def decay_score(bank: OpenBank, memory: Memory) -> float:
 
 
 def active(
-    bank: OpenBank, agent_id: str, tier: Tier | None, temperature: Temperature | None
+    bank: Engine, agent_id: str, tier: Tier | None, temperature: Temperature | None
 ) -> list[Memory]:
     """An agent's active memories, of one tier or temperature if given, oldest first."""
     with bank.using():
-        resident = bank.ledger.resident
+        resident = bank.state
         block, tick = resident.block(agent_id), resident.tick
         memories: list[Memory] = []
         if temperature is not Temperature.COLD:
@@ -166,10 +153,10 @@ def active(
     ]
 
 
-def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
+def count(bank: Engine, agent_id: str, tier: Tier | None) -> int:
     """The number of an agent's active memories, in all tiers or in one; no expired ones."""
     with bank.using():
-        resident = bank.ledger.resident
+        resident = bank.state
         block = resident.block(agent_id)
         resident.check_shelf(agent_id)
         own = block.size if tier is None else int((block.tiers == tier).sum())
@@ -182,21 +169,21 @@ def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
         return own + cold - over
 
 
-def hidden(bank: OpenBank, agent_id: str, retention: Retention) -> list[Memory]:
+def hidden(bank: Engine, agent_id: str, retention: Retention) -> list[Memory]:
     """An agent's archived memories, or its deleted ones, newest first."""
     with bank.using():
-        resident = bank.ledger.resident
+        resident = bank.state
         resident.check_shelf(agent_id)
         prefix = resident.block(agent_id).prefix
         records = resident.shelf.of_agent(agent_id, retention)
         return [each.memory(agent_id, prefix) for each in reversed(records)]
 
 
-def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
+def history(bank: Engine, agent_id: str, key: str) -> list[Memory]:
     """:meth:`AgentMemory.history`."""
     wanted = check_key(key)
     with bank.using():
-        resident = bank.ledger.resident
+        resident = bank.state
         number = sequence_of(resident.block(agent_id).prefix, wanted)
         memory = None if number is None else resident.memory(agent_id, number)
         if memory is not None and memory.key is not None:
@@ -207,14 +194,14 @@ def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
     return [each for each in kept if not each.is_expired(tick)]
 
 
-def former(bank: OpenBank, agent_id: str, *, with_cold: bool) -> list[int]:
+def former(bank: Engine, agent_id: str, *, with_cold: bool) -> list[int]:
     """The memories of an agent that another one superseded; with the cold ones, if wanted."""
-    resident = bank.ledger.resident
+    resident = bank.state
     cold = [each.sequence for each in resident.shelf.cold(agent_id)] if with_cold else []
     return sorted([*superseded(resident, agent_id), *cold])
 
 
-def state_hash(bank: OpenBank) -> str:
+def state_hash(bank: Engine) -> str:
     """:meth:`MemoryBank.state_hash`."""
     with bank.using():
-        return bank.ledger.resident.hash()
+        return bank.state.hash()

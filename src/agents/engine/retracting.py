@@ -12,13 +12,11 @@ from ..memory.retention import Retention
 from ..memory.sources import Telling, Told
 from ..storage.state.links import heirs, superseding
 from .adding import add_many
+from .engine import Engine
 from .groups import is_board
 from .linking import key_for, take_place_of
-from .open_bank import OpenBank
 from .reading import find
 from .telling import copied, copies_at, copies_told, correcting, deliver, tellers_again
-
-__all__ = ["correction_of", "retract", "said_before"]
 
 MOST_EARLIER = 32
 """How many earlier corrections of a memory a correction replaces: the latest."""
@@ -27,9 +25,9 @@ _RETRACTED = "Retracted: "
 _NOBODY: frozenset[str] = frozenset()
 
 
-def correction_of(bank: OpenBank, memory: Memory) -> Memory:
+def correction_of(bank: Engine, memory: Memory) -> Memory:
     """The memory that superseded this one, or :class:`InvalidInput`."""
-    found = superseding(bank.ledger.resident, memory)
+    found = superseding(bank.state, memory)
     if found is None or not _holds(bank, found):
         raise InvalidInput(
             f"no memory of {memory.agent_id} superseded {memory.id}",
@@ -38,11 +36,9 @@ def correction_of(bank: OpenBank, memory: Memory) -> Memory:
     return found
 
 
-def said_before(bank: OpenBank, memory: Memory, correction: Memory) -> list[str]:
+def said_before(bank: Engine, memory: Memory, correction: Memory) -> list[str]:
     """The origins of what superseded a memory before the correction did; the latest, if many."""
-    heirs_before = takewhile(
-        lambda each: each.id != correction.id, heirs(bank.ledger.resident, memory)
-    )
+    heirs_before = takewhile(lambda each: each.id != correction.id, heirs(bank.state, memory))
     origins = dict.fromkeys(map(_origin, heirs_before))
     origins.pop(_origin(memory), None)
     return list(origins)[-MOST_EARLIER:]
@@ -52,7 +48,7 @@ def _origin(memory: Memory) -> str:
     return memory.id if memory.source is None else memory.source.origin_id
 
 
-def retract(bank: OpenBank, memory: Memory, text: str | None) -> list[Told]:
+def retract(bank: Engine, memory: Memory, text: str | None) -> list[Told]:
     """:meth:`AgentMemory.retract`."""
     told: list[Told] = []
     with bank.changing():
@@ -73,13 +69,13 @@ def retract(bank: OpenBank, memory: Memory, text: str | None) -> list[Told]:
     return told
 
 
-def _holds(bank: OpenBank, memory: Memory) -> bool:
+def _holds(bank: Engine, memory: Memory) -> bool:
     return memory.retention is Retention.ACTIVE and not memory.is_expired(bank.tick)
 
 
-def _correction(bank: OpenBank, memory: Memory, text: str | None) -> Memory:
+def _correction(bank: Engine, memory: Memory, text: str | None) -> Memory:
     """The agent's own correction: the text, or what superseded the memory, or that it is not so."""
-    state = bank.ledger.resident
+    state = bank.state
     after = superseding(state, memory)
     former = memory if after is None else after
     if text is None:
@@ -103,14 +99,14 @@ class _Listeners:
     All agents are looked at once; then each correction finds its listeners by a look-up.
     """
 
-    def __init__(self, bank: OpenBank, memory: Memory) -> None:
+    def __init__(self, bank: Engine, memory: Memory) -> None:
         self._bank = bank
         self._origin = _origin(memory)
         self._by_memory = defaultdict[str, set[str]](set)
         """By the id of a teller's memory, who has a copy of it."""
         self._by_teller = defaultdict[str, set[str]](set)
         """By a teller, who was told by it what it had already."""
-        for agent_id in bank.ledger.resident.blocks:
+        for agent_id in bank.state.blocks:
             if not is_board(agent_id):
                 self.look_at(agent_id)
 

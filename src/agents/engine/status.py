@@ -22,10 +22,8 @@ from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.table import WIDTH
 from ..storage.vectors import product_dtype
+from .engine import Engine
 from .groups import group_of, groups, groups_of
-from .open_bank import OpenBank
-
-__all__ = ["AgentStatus", "Amount", "Status", "StoreStatus", "TierAmount", "look"]
 
 _MOST_COMPARED = 1_000
 """How many of an agent's newest resident memories are compared for duplicates, at most."""
@@ -134,7 +132,7 @@ class Status(NamedTuple):
         }
 
 
-def look(bank: OpenBank, agent_id: str | None) -> Status:
+def look(bank: Engine, agent_id: str | None) -> Status:
     """The status of all agents, or of one.
 
     Suggestions cost a bounded time. Duplicates are searched among each agent's newest resident
@@ -153,8 +151,8 @@ def _agents_in(names: Iterable[str]) -> list[str]:
 class _Look:
     """One look at the memories of some agents."""
 
-    def __init__(self, bank: OpenBank, agent_id: str | None) -> None:
-        self._resident = resident = bank.ledger.resident
+    def __init__(self, bank: Engine, agent_id: str | None) -> None:
+        self._resident = resident = bank.state
         self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
         self._count, self._agent_id = bank.search.count_tokens, agent_id
         self._embedder = bank.embedder.embedder.name

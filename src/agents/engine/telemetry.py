@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import BankClosed, ConfigError
 from . import upkeep
-from .open_bank import OpenBank
+from .engine import Engine
 
 try:
     from opentelemetry import metrics
@@ -20,8 +20,6 @@ except ModuleNotFoundError as missing:
         "telemetry.enabled needs the OpenTelemetry API, which is not installed",
         hint="pip install 'tiermem[telemetry]'",
     ) from missing
-
-__all__ = ["observe"]
 
 _GAUGES = {
     "memory_hot_utilization": "Share of the tokens of hot in use, of the agent with most",
@@ -42,7 +40,7 @@ class _Instruments:
     """The instruments of one provider, and the banks that they observe."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
-        self._banks: WeakKeyDictionary[OpenBank, str] = WeakKeyDictionary()
+        self._banks: WeakKeyDictionary[Engine, str] = WeakKeyDictionary()
         meter = metrics.get_meter("tiermem", meter_provider=provider)
         for name, text in _GAUGES.items():
             meter.create_observable_gauge(name, [self._callback(name)], "1", text)
@@ -52,7 +50,7 @@ class _Instruments:
             "memory_recall_latency_ms", "ms", "How long recalls take"
         )
 
-    def add(self, bank: OpenBank, name: str) -> None:
+    def add(self, bank: Engine, name: str) -> None:
         """Observe a bank until it is closed."""
         self._banks[bank] = name
         latency, attributes = self._latency, {"bank": name}
@@ -76,7 +74,7 @@ _of_the_program: list[_Instruments] = []
 _of_providers: WeakKeyDictionary[MeterProvider, _Instruments] = WeakKeyDictionary()
 
 
-def observe(bank: OpenBank, provider: MeterProvider | None = None) -> None:
+def observe(bank: Engine, provider: MeterProvider | None = None) -> None:
     """Let OpenTelemetry read a bank's metrics until the bank is closed, over a weak reference.
 
     Without a ``provider``, OpenTelemetry's global provider is used.
@@ -89,4 +87,4 @@ def observe(bank: OpenBank, provider: MeterProvider | None = None) -> None:
         instruments = _of_providers[provider]
     else:
         instruments = _of_providers[provider] = _Instruments(provider)
-    instruments.add(bank, bank.ledger.journal.get("bank")["id"])
+    instruments.add(bank, bank.journal.get("bank")["id"])

@@ -27,24 +27,9 @@ from ..storage.state.links import heir, superseding
 from ..storage.state.origins import copies_of
 from .adding import add_new
 from .agent_moves import warm
+from .engine import Engine
 from .linking import contradict, take_place_of
-from .open_bank import OpenBank
 from .reading import find
-
-__all__ = [
-    "chain",
-    "check_is_not_superseded",
-    "copied",
-    "copies_at",
-    "copies_told",
-    "correcting",
-    "deliver",
-    "heard",
-    "tellers_again",
-    "telling",
-    "trust",
-    "trust_of",
-]
 
 MOST_TELLERS = 32
 """How many tellers of a memory are known beside its source and the last one: the latest."""
@@ -54,7 +39,7 @@ _OWN = ("session", "speaker", TOLD_NOTE)
 
 
 def telling(
-    bank: OpenBank, memory: Memory, to: object, as_tier: object = None, note: object = None
+    bank: Engine, memory: Memory, to: object, as_tier: object = None, note: object = None
 ) -> Telling:
     """What crosses when a memory is told, or :class:`InvalidInput`."""
     listener, teller = check_agent_id(to), memory.agent_id
@@ -66,11 +51,11 @@ def telling(
     return copied(bank, memory, as_tier, note)._replace(receiver=listener)
 
 
-def check_is_not_superseded(bank: OpenBank, memory: Memory) -> None:
+def check_is_not_superseded(bank: Engine, memory: Memory) -> None:
     """Raise :class:`InvalidInput` if another memory superseded this one, which is not told then."""
     if memory.retention is Retention.ACTIVE:
         return
-    now = superseding(bank.ledger.resident, memory)
+    now = superseding(bank.state, memory)
     if now is None:
         return
     stands = now.retention is Retention.ACTIVE and not now.is_expired(bank.tick)
@@ -82,7 +67,7 @@ def check_is_not_superseded(bank: OpenBank, memory: Memory) -> None:
     )
 
 
-def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object = None) -> Telling:
+def copied(bank: Engine, memory: Memory, as_tier: object = None, note: object = None) -> Telling:
     """What crosses when a memory is told, without its receiver."""
     teller = memory.agent_id
     tier = max(memory.tier, Tier.IMPORTANT) if as_tier is None else parse_tier(as_tier)
@@ -132,7 +117,7 @@ def _shared(memory: Memory) -> dict[str, object]:
     }
 
 
-def deliver(bank: OpenBank, tellings: Iterable[Telling]) -> list[Told]:
+def deliver(bank: Engine, tellings: Iterable[Telling]) -> list[Told]:
     """Store what was told in the order given, in one commit.
 
     What a listener has already is counted, and not stored again.
@@ -148,7 +133,7 @@ def deliver(bank: OpenBank, tellings: Iterable[Telling]) -> list[Told]:
 class _Delivery:
     """Stores new copies together, up to one that a listener may just have got."""
 
-    def __init__(self, bank: OpenBank) -> None:
+    def __init__(self, bank: Engine) -> None:
         self._bank = bank
         self._told: list[Told | None] = []
         self._waiting: dict[tuple[str, str], tuple[int, Telling]] = {}
@@ -171,7 +156,7 @@ class _Delivery:
 
     def _correct(self, one: Telling) -> None:
         """Let a correction supersede the copy that its sender told; nobody else is told."""
-        state = self._bank.ledger.resident
+        state = self._bank.state
         told_before = copies_told(self._bank, one.receiver, one)
         copy = next((each for each in told_before if _is_there(each, state.tick)), None)
         if copy is None:
@@ -193,7 +178,7 @@ class _Delivery:
     def _store(self) -> None:
         if not self._waiting:
             return
-        new, resident = list(self._waiting.values()), self._bank.ledger.resident
+        new, resident = list(self._waiting.values()), self._bank.state
         self._waiting.clear()
         firsts = {one.receiver: resident.block(one.receiver).next_sequence for _, one in new}
         memories = add_new(self._bank, NewBatch.of([_as_new(one) for _, one in new]))
@@ -204,7 +189,7 @@ class _Delivery:
                 self._told[place] = _counted(self._bank, memory, one)
 
 
-def _replace(bank: OpenBank, correction: Memory, former: Memory) -> None:
+def _replace(bank: Engine, correction: Memory, former: Memory) -> None:
     if former.id == correction.id:
         return
     if former.tier is Tier.PINNED:  # only its agent unpins a memory
@@ -213,7 +198,7 @@ def _replace(bank: OpenBank, correction: Memory, former: Memory) -> None:
         take_place_of(bank, correction, former)
 
 
-def _earlier(bank: OpenBank, one: Telling) -> list[Memory]:
+def _earlier(bank: Engine, one: Telling) -> list[Memory]:
     """The earlier corrections that a listener has from the sender of a correction."""
     found = []
     for origin in one.instead_of:
@@ -225,11 +210,11 @@ def _earlier(bank: OpenBank, one: Telling) -> list[Memory]:
     return found
 
 
-def _said_before(bank: OpenBank, one: Telling) -> Memory | None:
+def _said_before(bank: Engine, one: Telling) -> Memory | None:
     """The earlier correction of the same sender that has the same text, and still stands."""
     for earlier in _earlier(bank, one):
         is_same = earlier.content == one.content
-        if is_same and heir(bank.ledger.resident, earlier) is None and _known(bank, one) is None:
+        if is_same and heir(bank.state, earlier) is None and _known(bank, one) is None:
             return earlier
     return None
 
@@ -241,9 +226,9 @@ def _as_new(one: Telling) -> tuple[str, str, Tier, KeptMetadata, Options]:
     return one.receiver, one.content, Tier(one.tier), kept, options
 
 
-def _known(bank: OpenBank, one: Telling) -> Memory | None:
+def _known(bank: Engine, one: Telling) -> Memory | None:
     """The listener's memory of the same origin with the same text."""
-    state, origin = bank.ledger.resident, one.source.origin_id
+    state, origin = bank.state, one.source.origin_id
     if one.receiver not in state.blocks:
         return None
     own = sequence_of(state.block(one.receiver).prefix, origin)
@@ -255,7 +240,7 @@ def _known(bank: OpenBank, one: Telling) -> Memory | None:
     return None
 
 
-def copies_told(bank: OpenBank, listener: str, one: Telling) -> Iterator[Memory]:
+def copies_told(bank: Engine, listener: str, one: Telling) -> Iterator[Memory]:
     """A listener's copies of what a correction corrects, if its sender told them, oldest first.
 
     The listener may have had its copy from another teller; then the sender's tell was counted.
@@ -270,9 +255,9 @@ def copies_told(bank: OpenBank, listener: str, one: Telling) -> Iterator[Memory]
             yield copy
 
 
-def copies_at(bank: OpenBank, listener: str, origin: str) -> Sequence[Memory]:
+def copies_at(bank: Engine, listener: str, origin: str) -> Sequence[Memory]:
     """A listener's copies of an origin that are not purged, oldest first."""
-    state = bank.ledger.resident
+    state = bank.state
     numbers = copies_of(state, listener, origin) if listener in state.blocks else ()
     return state.memories(listener, numbers) if numbers else ()
 
@@ -281,7 +266,7 @@ def _is_there(memory: Memory, tick: int) -> bool:
     return memory.retention is not Retention.DELETED and not memory.is_expired(tick)
 
 
-def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
+def _counted(bank: Engine, memory: Memory, one: Telling) -> Told:
     """Count a tell of a memory that the listener has; a cold memory becomes warm."""
     value: list[object] = [heard(bank, memory).times + 1, one.sender, one.source.tick]
     if memory.source is not None:
@@ -294,7 +279,7 @@ def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
     return Told(memory.agent_id, memory.id, False)
 
 
-def heard(bank: OpenBank, memory: Memory) -> Heard:
+def heard(bank: Engine, memory: Memory) -> Heard:
     """How often an agent was told one of its memories."""
     again = _held_again(bank, memory)
     if again:
@@ -303,21 +288,21 @@ def heard(bank: OpenBank, memory: Memory) -> Heard:
     return Heard(0, None, None) if source is None else Heard(1, source.teller, source.tick)
 
 
-def _held_again(bank: OpenBank, memory: Memory) -> Sequence[Any]:
+def _held_again(bank: Engine, memory: Memory) -> Sequence[Any]:
     """What an agent holds of a memory that it was told again; empty if it was not."""
-    holdings = bank.ledger.resident.block(memory.agent_id).holdings
+    holdings = bank.state.block(memory.agent_id).holdings
     values = NO_VALUES if holdings is None else holdings.of(HEARD)
     held: Sequence[Any] = values.get(str(memory.sequence), ())
     return held
 
 
-def tellers_again(bank: OpenBank, memory: Memory) -> list[str]:
+def tellers_again(bank: Engine, memory: Memory) -> list[str]:
     """Who told an agent a memory that it had, the last one at the end."""
     held = _held_again(bank, memory)
     return [*(held[3] if len(held) > 3 else ()), held[1]] if held else []
 
 
-def trust(bank: OpenBank, agent_id: str, teller: object, value: object) -> None:
+def trust(bank: Engine, agent_id: str, teller: object, value: object) -> None:
     """:meth:`AgentMemory.trust`."""
     name = check_agent_id(teller)
     if name == agent_id:
@@ -330,14 +315,14 @@ def trust(bank: OpenBank, agent_id: str, teller: object, value: object) -> None:
             bank.ledger.hold(agent_id, TRUST, name, held)
 
 
-def trust_of(bank: OpenBank, agent_id: str, teller: object) -> float:
+def trust_of(bank: Engine, agent_id: str, teller: object) -> float:
     """:meth:`AgentMemory.trust_of`."""
-    holdings = bank.ledger.resident.block(agent_id).holdings
+    holdings = bank.state.block(agent_id).holdings
     own = NO_VALUES if holdings is None else holdings.of(TRUST)
     return float(own.get(check_agent_id(teller), 1.0))
 
 
-def chain(bank: OpenBank, memory: Memory) -> Chain:
+def chain(bank: Engine, memory: Memory) -> Chain:
     """:meth:`MemoryBank.chain`."""
     with bank.using():
         found = list(_backwards(bank, memory))
@@ -345,8 +330,8 @@ def chain(bank: OpenBank, memory: Memory) -> Chain:
     return Chain(tuple(found), None if source is None else source.memory_id)
 
 
-def _backwards(bank: OpenBank, memory: Memory) -> Iterator[Memory]:
-    state, seen = bank.ledger.resident, set[str]()
+def _backwards(bank: Engine, memory: Memory) -> Iterator[Memory]:
+    state, seen = bank.state, set[str]()
     current: Memory | None = memory
     while current is not None and current.id not in seen:  # a source may be made up
         yield current

@@ -10,51 +10,39 @@ from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.reembedding import discard_new_vectors
 from ..storage.store_sync import Progress
+from .engine import Engine
 from .groups import is_board
 from .long_names import forget_unused
-from .open_bank import OpenBank
 from .status import Status, look
-
-__all__ = [
-    "agents",
-    "compact",
-    "metrics",
-    "prune",
-    "repair_store",
-    "status",
-    "sweep",
-    "sync",
-    "vacuum",
-]
 
 
 class _DryRun(Exception):
     """Leaves the transaction of a dry run, which undoes its changes."""
 
 
-def agents(bank: OpenBank) -> list[str]:
+def agents(bank: Engine) -> list[str]:
     """The ids of all agents that ever stored a memory, in alphabetical order."""
     with bank.using():
         return [owner for owner in _owners(bank) if not is_board(owner)]
 
 
-def _owners(bank: OpenBank) -> list[str]:
+def _owners(bank: Engine) -> list[str]:
     """The ids of all agents and boards that ever stored a memory, in alphabetical order."""
-    blocks = bank.ledger.resident.blocks
+    blocks = bank.state.blocks
     # An agent that only trusts or distrusts has a block, and no memory yet.
     return sorted(
         [name for name, following in blocks.following() if following > 1 or blocks[name].notes]
     )
 
 
-def _chosen(bank: OpenBank, agent_id: str | None) -> list[str]:
+def _chosen(bank: Engine, agent_id: str | None) -> list[str]:
     return _owners(bank) if agent_id is None else [check_agent_id(agent_id)]
 
 
 # Movement
 
 
-def compact(bank: OpenBank, agent_id: str | None, *, dry_run: bool) -> Compaction:
+def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
     """:meth:`MemoryBank.compact`."""
     moves: list[RuledMove] = []
     counts: Counter[Temperature] = Counter()
@@ -76,12 +64,12 @@ def compact(bank: OpenBank, agent_id: str | None, *, dry_run: bool) -> Compactio
     return Compaction(hot, warm, cold, pruned, tuple(moves))
 
 
-def prune(bank: OpenBank, agent_id: str | None, *, dry_run: bool) -> list[str]:
+def prune(bank: Engine, agent_id: str | None, *, dry_run: bool) -> list[str]:
     """:meth:`MemoryBank.prune`."""
     found: list[str] = []
     with suppress(_DryRun), bank.changing():
         for agent in _chosen(bank, agent_id):
-            prefix = bank.ledger.resident.block(agent).prefix
+            prefix = bank.state.block(agent).prefix
             pruned = bank.movement.prune(agent, dry_run=dry_run)
             found += [memory_id(prefix, sequence) for sequence in pruned]
         if dry_run:
@@ -89,7 +77,7 @@ def prune(bank: OpenBank, agent_id: str | None, *, dry_run: bool) -> list[str]:
     return found
 
 
-def sweep(bank: OpenBank, every: int) -> None:
+def sweep(bank: Engine, every: int) -> None:
     """:meth:`MemoryBank.sweep`."""
     check_whole("every", every, least=1)
     with bank.changing():
@@ -99,14 +87,14 @@ def sweep(bank: OpenBank, every: int) -> None:
 # Looking
 
 
-def status(bank: OpenBank, agent_id: str | None) -> Status:
+def status(bank: Engine, agent_id: str | None) -> Status:
     """:meth:`MemoryBank.status`."""
     agent = None if agent_id is None else check_agent_id(agent_id)
     with bank.using():
         return look(bank, agent)
 
 
-def metrics(bank: OpenBank) -> dict[str, float]:
+def metrics(bank: Engine) -> dict[str, float]:
     """:meth:`MemoryBank.metrics`."""
     with bank.using():
         return bank.metrics.values(bank.ledger.totals, bank.movement.utilization())
@@ -115,20 +103,20 @@ def metrics(bank: OpenBank) -> dict[str, float]:
 # The files
 
 
-def vacuum(bank: OpenBank, progress: Progress | None) -> list[str]:
+def vacuum(bank: Engine, progress: Progress | None) -> list[str]:
     """:meth:`MemoryBank.vacuum`."""
     with bank.using():
         _check_outside(bank, "a bank can't be vacuumed")
         forget_unused(bank)
         bank.ledger.commit()
         left: list[str] = []
-        if bank.folder is not None and bank.ledger.journal.last_purge() is not None:
+        if bank.folder is not None and bank.journal.last_purge() is not None:
             # The vectors of purged texts are among them.
             left += [f"{path}: it can't be deleted" for path in discard_new_vectors(bank.folder)]
         return left + bank.store.vacuum(progress)
 
 
-def sync(bank: OpenBank, progress: Progress | None) -> int:
+def sync(bank: Engine, progress: Progress | None) -> int:
     """:meth:`MemoryBank.sync`."""
     with bank.using():
         _check_outside(bank, "mem0's store can't be synced")
@@ -136,13 +124,13 @@ def sync(bank: OpenBank, progress: Progress | None) -> int:
         return bank.store.push(progress)
 
 
-def repair_store(bank: OpenBank, progress: Progress | None) -> list[str]:
+def repair_store(bank: Engine, progress: Progress | None) -> list[str]:
     """:meth:`MemoryBank.repair_store`."""
     with bank.using():
         _check_outside(bank, "mem0's store can't be rebuilt")
         return bank.store.rebuild(progress)
 
 
-def _check_outside(bank: OpenBank, refused: str) -> None:
+def _check_outside(bank: Engine, refused: str) -> None:
     if bank.ledger.in_transaction:
         raise BankError(f"{refused} inside a transaction", hint="leave it first")

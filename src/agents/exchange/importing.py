@@ -18,8 +18,6 @@ from ..storage.embedding.embedders import NoEmbedder
 from .memory_rows import New, Row, check_row
 from .new_ids import NewIds
 
-__all__ = ["Imported", "Refused", "check_rows", "store_rows"]
-
 _CHUNK = 2000
 """Rows that are embedded at once; this bounds the memory that an import takes."""
 _MOST_NAMED = 5
@@ -68,7 +66,7 @@ def store_rows(
     with bank.transaction():
         capped = [m for name in bank.agents() for t in _CAPPED for m in bank.agent(name).all(t)]
         news = _memories(bank, _checked(bank, rows, agent_id, sieve))
-        ids = NewIds(bank.parts.ledger.resident)
+        ids = NewIds(bank.engine.state)
         while chunk := list(islice(news, _CHUNK)):
             for new, memory in _stored(bank, chunk, sieve, ids):
                 agents[memory.agent_id] += 1
@@ -89,7 +87,9 @@ def check_rows(
 
     No text is embedded: an embedder may cost money, and sees the texts.
     """
-    copy.parts.embedder = CachedEmbedder(_Unembedded(copy.parts.embedder.dims), 0, lambda keys: {})
+    copy.engine.embedder = CachedEmbedder(
+        _Unembedded(copy.engine.embedder.dims), 0, lambda keys: {}
+    )
     return store_rows(copy, rows, agent_id, skip_bad=skip_bad)
 
 
@@ -144,7 +144,7 @@ def _memories(bank: MemoryBank, news: Iterable[New]) -> Iterator[New]:
         if new.members is None:
             yield new
         else:
-            groups.join(bank.parts, groups.group_of(new.memory[0]), new.members)
+            groups.join(bank.engine, groups.group_of(new.memory[0]), new.members)
 
 
 def _is_moved(bank: MemoryBank, memory: Memory) -> bool:
@@ -194,9 +194,9 @@ def _added_part(bank: MemoryBank, part: Sequence[New], ids: NewIds) -> Iterator[
 def _added_apart(bank: MemoryBank, rows: Iterable[New]) -> Iterator[Memory]:
     for is_apart, run in groupby(rows, _is_apart):
         if is_apart:
-            yield from bank.parts.add_new(NewBatch.of(map(_startable, run)))
+            yield from bank.engine.add_new(NewBatch.of(map(_startable, run)))
         else:
-            yield from adding.add_new(bank.parts, NewBatch.of(map(_startable, run)))
+            yield from adding.add_new(bank.engine, NewBatch.of(map(_startable, run)))
 
 
 def _is_apart(new: New) -> bool:

@@ -20,8 +20,6 @@ from ..storage.mem0.providers import check_vector_store
 from ..storage.mem0.reading import read_rows
 from .memory_rows import Row
 
-__all__ = ["mem0_rows"]
-
 _OWNERS = ("user_id", "agent_id")
 _SAID_OTHERWISE = frozenset({"data", "hash", "text_lemmatized"})
 """Keys that mem0 derives from the text."""

@@ -24,18 +24,6 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..tools.shapes import KEPT, memory_json
 
-__all__ = [
-    "FIELDS",
-    "READ_OVER",
-    "New",
-    "Row",
-    "check_name",
-    "check_row",
-    "exported",
-    "exported_boards",
-    "is_chunk",
-]
-
 FIELDS = ("agent_id", *KEPT["properties"])
 MEMBERS = "members"
 """The kind of a row that says who is a member of a group."""
@@ -132,7 +120,7 @@ def _told_from(bank: MemoryBank, memory: Memory) -> tuple[str, int] | None:
     source = memory.source
     if source is None:
         return None
-    block = bank.parts.ledger.resident.block(source.teller)
+    block = bank.engine.state.block(source.teller)
     number = sequence_of(block.prefix, source.memory_id)
     return None if number is None else (source.teller, number)
 

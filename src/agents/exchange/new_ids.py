@@ -14,8 +14,6 @@ from ..memory.sources import SOURCE, source_of, source_text
 from ..storage.state.state import State
 from .memory_rows import New
 
-__all__ = ["NewIds"]
-
 _ELSEWHERE = "imported:"
 
 

@@ -19,8 +19,6 @@ from ..memory.context import one_line
 from ..storage.leftovers import sweep_beside
 from .memory_rows import FIELDS, READ_OVER, Row, check_name
 
-__all__ = ["Format", "format_of", "lines", "read", "write"]
-
 _LONGEST_LINE = 8 << 20
 """More bytes than the longest memory takes with each of its characters escaped."""
 _ROWS_AT_ONCE = 2000

@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 from ..bank import history
 from ..bank.memory_bank import MemoryBank
 from ..config.load import load_settings
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..errors import InvalidInput
 from ..memory.context import approximate_tokens
 from ..storage.embedding.embedders import NoEmbedder
 from ..storage.salvage import Salvage
 from ..storage.salvage import salvage as read_whole
 from .memory_rows import exported, exported_boards
-
-__all__ = ["Salvaged", "salvage", "stand_in"]
 
 
 class Salvaged(NamedTuple):
@@ -75,7 +73,7 @@ def _opened(found: Salvage) -> tuple[Salvaged, bool]:
         journal.set(bank=kept)
         own = stand_in(kept["embedder"])
         settings = load_settings(base=kept["settings"])
-        bank = MemoryBank(OpenBank(None, journal, settings, own, approximate_tokens, None))
+        bank = MemoryBank(Engine(None, journal, settings, own, approximate_tokens, None))
     except BaseException:
         journal.close()
         raise
@@ -93,7 +91,7 @@ def _opened(found: Salvage) -> tuple[Salvaged, bool]:
 
 def _missing(found: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int]]:
     """The agents whose shelf lacks rows, and how many memories of each agent are missing."""
-    incomplete, lost, resident = [], {}, bank.parts.ledger.resident
+    incomplete, lost, resident = [], {}, bank.engine.state
     for agent, block in sorted(resident.blocks.items()):
         on_shelf = found.on_shelf.get(agent, 0)
         if (block.shelf_sum - on_shelf) % (1 << 256):

@@ -7,17 +7,6 @@ from typing import Any
 
 from ..errors import TierMemError
 
-__all__ = [
-    "NO_OUTPUT",
-    "of_error",
-    "of_import",
-    "of_system",
-    "of_usage",
-    "report",
-    "say_stopped",
-    "usage",
-]
-
 Lines = tuple[str, str, str]
 """What happened, why, and what to do."""
 

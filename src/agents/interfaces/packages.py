@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-__all__ = ["install", "module_of", "purpose", "requirements"]
-
 _MODULES = {
     "autogen-core": "autogen_core",
     "camel-ai": "camel",

@@ -6,8 +6,6 @@ import logging
 from ..bank.async_bank import AsyncMemoryBank
 from ..errors import TierMemError
 
-__all__ = ["keep_time"]
-
 logger = logging.getLogger(__name__)
 
 _LONGEST, _SHORTEST = 60.0, 1.0

@@ -24,8 +24,6 @@ from ..memory.requests import check_agent_id
 from ..storage.private_files import replace_file
 from ..storage.sqlite import sync_folder
 
-__all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants", "revoke"]
-
 FILE = "tokens.json"
 
 Permission = Literal["read", "write", "tell", "advance"]

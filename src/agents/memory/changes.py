@@ -9,8 +9,6 @@ from .events import Accessed, Moved, Purged, Retained, Row, TierChanged, named
 from .retention import Retention
 from .temperature import Temperature
 
-__all__ = ["NO_CHANGES", "Changes", "count_changes"]
-
 
 class Changes(NamedTuple):
     """The number of memories that changed, by the way in which they changed."""

@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..errors import InvalidInput
 from .records import Scalar, shown
 
-__all__ = ["Condition", "all_of", "none_of", "parse_condition"]
-
 _PREFIX = "metadata."
 _DEEPEST = 8
 _MOST_PARTS = 100

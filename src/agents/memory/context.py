@@ -11,20 +11,6 @@ from ..errors import InvalidInput
 from .records import Hit, Hits, Memory
 from .tiers import TIER_NAMES, Tier
 
-__all__ = [
-    "NOTHING",
-    "Fitted",
-    "TokenCounter",
-    "approximate_tokens",
-    "cost",
-    "cost_of",
-    "fit",
-    "line",
-    "one_line",
-    "render",
-    "whole_tokens",
-]
-
 NOTHING = "(No relevant memories)"
 _MOST_TOKENS = 2**53
 

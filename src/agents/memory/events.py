@@ -16,34 +16,6 @@ from .metadata import KeptMetadata
 from .records import Scalar
 from .temperature import Temperature
 
-__all__ = [
-    "BY_RULE",
-    "LEAST_LITERAL",
-    "USES",
-    "Accessed",
-    "Added",
-    "Additions",
-    "Cause",
-    "Change",
-    "Event",
-    "Held",
-    "Lasted",
-    "Moved",
-    "Noted",
-    "Purged",
-    "Retained",
-    "Row",
-    "Start",
-    "Succeeded",
-    "TickAdvanced",
-    "TierChanged",
-    "UseKind",
-    "decode",
-    "encode",
-    "named",
-    "parsed",
-]
-
 Cause = Literal[
     "set", "promote", "spill", "compact", "decay", "expire", "prune", "restore", "supersede"
 ]

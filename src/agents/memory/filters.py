@@ -13,8 +13,6 @@ from .requests import check_whole
 from .temperature import Temperature, parse_temperature
 from .tiers import Tier, parse_tier
 
-__all__ = ["ANY", "Filter", "in_session", "parse_filter", "parse_filter_and_cold"]
-
 _Value = TypeVar("_Value")
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 

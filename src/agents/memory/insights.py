@@ -6,17 +6,6 @@ from typing import Any
 
 from ..errors import InvalidInput
 
-__all__ = [
-    "EVIDENCE",
-    "IMPORTANCE",
-    "INSIGHT",
-    "MOST_EVIDENCE",
-    "check_importance",
-    "evidence_of",
-    "evidence_text",
-    "given_importance",
-]
-
 INSIGHT = "insight"
 """The kind of a memory that a reflection made."""
 IMPORTANCE = "importance"

@@ -7,8 +7,6 @@ from typing import Any
 from ..errors import InvalidContent, InvalidInput
 from .records import check_text, shown
 
-__all__ = ["check_value_text", "plain_scalar", "value_text"]
-
 _MOST_BYTES = 1 << 20
 _DEEPEST = 64
 _LONGEST_NUMBER = 1024  # bits; Python refuses to read numbers that are much longer

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from ..errors import InvalidContent, InvalidInput
 from .records import check_text
 
-__all__ = ["KINDS", "PLAIN", "Traits", "check_kind", "check_tags", "traits"]
-
 KINDS = (
     "message",
     "fact",

@@ -12,8 +12,6 @@ from .json_value import check_value_text, plain_scalar
 from .records import VALUE, Scalar, check_text, shown
 from .sources import SOURCE
 
-__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
-
 # mem0 and TierMem use these keys themselves: metadata with them could change a memory's agent or
 # tier.
 RESERVED_METADATA_KEYS = frozenset(

@@ -15,29 +15,6 @@ from .sources import Source, source_of
 from .temperature import Temperature
 from .tiers import Tier
 
-__all__ = [
-    "KEY",
-    "NEVER",
-    "NEW_RELEVANCE",
-    "NO_METADATA",
-    "UNUSED",
-    "VALUE",
-    "Explanation",
-    "Hit",
-    "Hits",
-    "Memory",
-    "Metadata",
-    "Scalar",
-    "check_text",
-    "id_prefix",
-    "memories_of",
-    "memory_id",
-    "sequence_of",
-    "short_id",
-    "shown",
-    "whole_id",
-]
-
 Scalar = str | int | float | bool | None
 Metadata = Mapping[str, Scalar]
 

@@ -14,27 +14,6 @@ from .records import KEY, VALUE, check_text
 from .temperature import Temperature, parse_temperature
 from .tiers import TIER_VALUES, Tier, parse_tier
 
-__all__ = [
-    "PLAIN_OPTIONS",
-    "NewBatch",
-    "NewMemory",
-    "Options",
-    "action_text",
-    "are_agent_ids",
-    "are_plain_texts",
-    "check_agent_id",
-    "check_all_new",
-    "check_content",
-    "check_iterable",
-    "check_key",
-    "check_new",
-    "check_options",
-    "check_query",
-    "check_search",
-    "check_searches",
-    "check_whole",
-]
-
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 _LONGEST_ID = 128
 _MOST_QUERY = 1_000_000

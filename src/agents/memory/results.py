@@ -5,8 +5,6 @@ from typing import NamedTuple
 from .records import Memory
 from .temperature import Temperature
 
-__all__ = ["Compaction", "Recall", "Reembedding", "RuledMove", "Spill", "TimePassed"]
-
 
 class Spill(NamedTuple):
     """The memories that left hot."""

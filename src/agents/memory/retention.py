@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["RETENTION_NAMES", "Retention"]
-
 
 class Retention(IntEnum):
     """Whether a memory is visible.

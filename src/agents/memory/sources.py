@@ -4,25 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = [
-    "CONTRADICTS",
-    "HEARD",
-    "OF_A_MEMORY",
-    "SOURCE",
-    "SUPERSEDED",
-    "TOLD_NOTE",
-    "TRUST",
-    "Chain",
-    "Heard",
-    "Links",
-    "Source",
-    "Telling",
-    "Told",
-    "own_metadata",
-    "source_of",
-    "source_text",
-]
-
 SOURCE = "memory_source"
 """The name under which the metadata keeps a memory's source, as JSON text."""
 HEARD = "heard"

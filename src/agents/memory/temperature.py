@@ -4,8 +4,6 @@ from enum import IntEnum
 
 from ..errors import InvalidTemperature
 
-__all__ = ["TEMPERATURE_NAMES", "Temperature", "TemperatureLike", "parse_temperature"]
-
 
 class Temperature(IntEnum):
     """How active a memory is.

@@ -5,8 +5,6 @@ from numbers import Integral
 
 from ..errors import InvalidTier
 
-__all__ = ["NO_TIERS", "TIER_NAMES", "TIER_VALUES", "Tier", "TierLike", "parse_tier"]
-
 
 class Tier(IntEnum):
     """How much a memory matters; the lower the number, the more.

@@ -22,8 +22,6 @@ from ..storage.state.ledger import Ledger
 from .facts import facts_of
 from .lifetime import expire
 
-__all__ = ["Compactor", "beyond_limit"]
-
 
 @final
 class Compactor:
@@ -58,7 +56,7 @@ class Compactor:
         expire(self._ledger, agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
         going = [sequences[move.row] for move in moves]
-        memories = self._ledger.resident.memories(agent_id, going)
+        memories = self._ledger.state.memories(agent_id, going)
         return [
             RuledMove(memory, move.to, move.rule)
             for memory, move in zip(memories, moves, strict=True)
@@ -66,7 +64,7 @@ class Compactor:
 
     def _plan(self, agent_id: str) -> tuple[list[Move], list[int]]:
         """The moves by row number, and the sequence number of each row."""
-        resident = self._ledger.resident
+        resident = self._ledger.state
         cold = self._cold(agent_id) if any(map(_lifts, self._rules)) else []
         facts, sequences = facts_of(resident.block(agent_id), cold, resident.tick)
 
@@ -77,7 +75,7 @@ class Compactor:
         return plan(facts, self._rules, self._limits, tokens), sequences
 
     def _cold(self, agent_id: str) -> list[ColdFact]:
-        resident = self._ledger.resident
+        resident = self._ledger.state
         resident.check_shelf(agent_id)
         return resident.shelf.cold(agent_id)
 

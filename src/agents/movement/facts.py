@@ -10,8 +10,6 @@ from ..rules.compaction import Facts
 from ..storage.full_record import ColdFact
 from ..storage.resident.agent_columns import AgentColumns
 
-__all__ = ["facts_of"]
-
 
 def facts_of(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:
     """The facts of the resident memories and of these cold ones, and their sequence numbers."""

@@ -13,8 +13,6 @@ from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_r
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
 
-__all__ = ["Hot", "Left"]
-
 
 class Left(NamedTuple):
     """The memories that left hot: new temperatures by sequence number, and notes for the caller."""
@@ -40,7 +38,7 @@ class Hot:
         left = Left({}, [])
         if not self._own.auto_spill:
             return left
-        block = self._ledger.resident.block(agent_id)
+        block = self._ledger.state.block(agent_id)
         if not block.hot:  # pinned memories never leave
             return left
         hot = self.facts(block)
@@ -57,7 +55,7 @@ class Hot:
 
     def relieve_all(self) -> None:
         """:meth:`relieve` every agent."""
-        resident, table = self._ledger.resident, self._ledger.resident.table
+        resident, table = self._ledger.state, self._ledger.state.table
         # Pinned memories never leave.
         is_hot = (table.temperatures == int(Temperature.HOT)) & (table.tiers != int(Tier.PINNED))
         for agent in resident.with_more(is_hot, 0):
@@ -74,7 +72,7 @@ class Hot:
 
         With neither, what is over the limits leaves, and one memory at least.
         """
-        block = self._ledger.resident.block(agent_id)
+        block = self._ledger.state.block(agent_id)
         hot = self.facts(block)
         if chosen is not None:
             present = {fact.sequence for fact in hot}
@@ -89,7 +87,7 @@ class Hot:
 
     def promotion(self, memory: Memory) -> float:
         """The score of a use that makes a memory the most relevant of its agent's hot ones."""
-        resident = self._ledger.resident
+        resident = self._ledger.state
         hot = self.facts(resident.block(memory.agent_id))
         others = [
             each.relevance for each in hot if not each.pinned and each.sequence != memory.sequence
@@ -101,7 +99,7 @@ class Hot:
         """Why hot can't hold a memory beside the pinned memories; None if it can."""
         if not self._own.auto_spill:
             return None
-        room = self._room(self.facts(self._ledger.resident.block(memory.agent_id)))
+        room = self._room(self.facts(self._ledger.state.block(memory.agent_id)))
         tokens = cost(memory, self._count)
         return None if _fits(tokens, room) else self._too_large(memory.id, tokens, room)
 
@@ -169,7 +167,7 @@ class Hot:
         if block.hot_tokens is None:
             rows = [*block.pinned, *block.hot]
             block.hot_tokens = sum([cost_of(*each, self._count) for each in block.labels(rows)])
-        tick = self._ledger.resident.tick
+        tick = self._ledger.state.tick
         if block.next_expiry > tick:
             return block.hot_tokens
         over = block.expired(tick)
@@ -178,7 +176,7 @@ class Hot:
 
     def utilization(self) -> float:
         """The used share of the tokens of hot, of the agent with the largest."""
-        fullest = max(map(self.tokens, self._ledger.resident.with_hot()), default=0)
+        fullest = max(map(self.tokens, self._ledger.state.with_hot()), default=0)
         return round(fullest / self.limits.tokens, 6) if self.limits.tokens else 0.0
 
 

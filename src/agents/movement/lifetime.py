@@ -16,8 +16,6 @@ from ..memory.tiers import Tier
 from ..rules.lifetime import initial_temperature
 from ..storage.state.ledger import Ledger
 
-__all__ = ["Starts", "expire", "expire_of", "has_overdue_pin"]
-
 
 @final
 class Starts:
@@ -73,7 +71,7 @@ class Starts:
 
 def expire_of(ledger: Ledger, agents: Iterable[str]) -> None:
     """Delete the expired memories of these agents, as :func:`expire` does."""
-    resident = ledger.resident
+    resident = ledger.state
     for agent_id in resident.blocks.may_end(agents, resident.tick):
         expire(ledger, agent_id)
 
@@ -83,7 +81,7 @@ def has_overdue_pin(ledger: Ledger, agents: Iterable[str]) -> bool:
 
     It goes as soon as another pinned memory pushes it down, and the next memory comes.
     """
-    blocks, tick = ledger.resident.blocks, ledger.resident.tick
+    blocks, tick = ledger.state.blocks, ledger.state.tick
     for agent_id in agents:
         block = blocks.get(agent_id)
         if block is not None and (block.column("expires")[list(block.pinned)] <= tick).any():
@@ -96,7 +94,7 @@ def expire(ledger: Ledger, agent_id: str, *, everywhere: bool = False) -> None:
 
     With ``everywhere``, the expired cold memories go as well. The caller holds the transaction.
     """
-    resident = ledger.resident
+    resident = ledger.state
     if everywhere:
         for expired, _ in resident.shelf.due(resident.tick, -1, agent_id).values():
             ledger.retain(agent_id, expired, Retention.DELETED, "expire")

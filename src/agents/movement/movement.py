@@ -15,8 +15,6 @@ from .hot import Hot
 from .lifetime import Starts, expire, expire_of, has_overdue_pin
 from .sweep import Sweeper
 
-__all__ = ["Movement"]
-
 
 @final
 class Movement:

@@ -21,8 +21,6 @@ from ..storage.state.ledger import Ledger
 from .facts import facts_of
 from .lifetime import expire
 
-__all__ = ["Sweeper"]
-
 
 @final
 class Sweeper:
@@ -43,7 +41,7 @@ class Sweeper:
         The memories of one agent fade in one of ``every`` ticks: now, if the agent's turn is in
         this tick, or in a tick after ``since``, the tick of the last sweep.
         """
-        resident = self._ledger.resident
+        resident = self._ledger.state
         tick = resident.tick
         since = tick - 1 if since is None else since
         # Sorted, because events must not depend on the order in which agents came.
@@ -63,7 +61,7 @@ class Sweeper:
 
     def _purge(self, deleted_before: int) -> None:
         """Purge the memories that were deleted before a tick."""
-        resident, gone = self._ledger.resident, dict[str, list[Memory]]()
+        resident, gone = self._ledger.state, dict[str, list[Memory]]()
         for agent_id, (_, over) in resident.shelf.due(resident.tick, deleted_before).items():
             found = [resident.memory(agent_id, sequence) for sequence in over]
             # A chunk that is still in its note stays deleted: after a purge, it would be indexed

@@ -11,8 +11,6 @@ from .index import NoteIndex, Synced
 from .markdown import split_lines
 from .names import is_transcript
 
-__all__ = ["LONG_TERM", "AgentNotes", "NoteLines"]
-
 _NOT_INDEXED = (InvalidInput, TierFull, EmbedderError)
 """The errors of a note whose text can't become memories."""
 

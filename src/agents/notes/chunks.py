@@ -21,8 +21,6 @@ from .markdown import (
 )
 from .marks import Mark
 
-__all__ = ["Chunk", "cut", "cut_on"]
-
 
 class Chunk(NamedTuple):
     """Consecutive lines of a note, or a part of one line that is too long for a chunk."""

@@ -8,8 +8,6 @@ from ..memory.context import TokenCounter, cost, line
 from ..memory.records import Memory
 from ..memory.requests import check_whole
 
-__all__ = ["FLUSH_PROMPT", "SILENT_REPLY", "FlushMonitor", "summary"]
-
 SILENT_REPLY = "NO_REPLY"
 """The answer of an agent that has nothing to save."""
 

@@ -13,8 +13,6 @@ from .chunks import Chunk, cut_on
 from .markdown import split_lines
 from .marks import Front, Mark, beginning, ends, front_after, moved
 
-__all__ = ["Growth", "growth"]
-
 Place = tuple[int, int, int]
 """A chunk's memory, first line and last line."""
 

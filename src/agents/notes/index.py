@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, final
 
-from ..engine.open_bank import Changing, OpenBank, Staged
+from ..engine.engine import Changing, Engine, Staged
 from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, check_content, check_new
@@ -22,8 +22,6 @@ from .names import is_transcript, leads_through_note
 from .prefetch import Changed, embedded
 from .settling import mark_of, settle, stage
 from .transcripts import Bookmark, grown, lines_of
-
-__all__ = ["NoteIndex", "Synced", "files_of"]
 
 
 class Synced(NamedTuple):
@@ -46,7 +44,7 @@ class NoteIndex:
 
     __slots__ = ("agent_id", "bank", "files")
 
-    def __init__(self, bank: OpenBank, agent_id: str) -> None:
+    def __init__(self, bank: Engine, agent_id: str) -> None:
         self.agent_id = agent_id
         self.bank = bank
         self.files = files_of(bank, agent_id)
@@ -73,7 +71,7 @@ class NoteIndex:
     def shelved(self) -> list[int]:
         """The sequence numbers of the chunks that are not resident: cold, archived or deleted."""
         numbers = [number for note in self.kept().values() for number, _, _ in note.chunks]
-        return self.bank.ledger.resident.block(self.agent_id).rows_of(numbers)[1]
+        return self.bank.state.block(self.agent_id).rows_of(numbers)[1]
 
     def look(self) -> Synced:
         """:meth:`sync` without first writing the notes that wait for the disk."""
@@ -125,7 +123,7 @@ class NoteIndex:
             skipped.append(f"{path}: {more.skipped}")
         places = () if note is None else note.chunks
         kept = sum(first <= more.kept for _, first, _ in places)
-        find = self.bank.ledger.resident.memory
+        find = self.bank.state.memory
         last = [
             Chunk(memory.content, first, last, None)
             for number, first, last in places[kept:]
@@ -168,7 +166,7 @@ class NoteIndex:
         """Whether a chunk has no memory: it was forgotten before the bank went back."""
         if note is None:
             return False
-        resident = self.bank.ledger.resident
+        resident = self.bank.state
         _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in note.chunks])
         return bool(others) and len(resident.memories(self.agent_id, others)) < len(others)
 
@@ -221,7 +219,7 @@ class NoteIndex:
         ``there`` is the text that the new text replaces.
         """
         check_text(path, text)
-        self.bank.ledger.journal.check_there()
+        self.bank.journal.check_there()
         base = self._base(path) or mark_of(there)
         old, growth = self.kept().get(path), self._growth(path, text)
         self._index(path, text, self._cut(text) if growth is None else growth.new, growth)
@@ -266,7 +264,7 @@ class NoteIndex:
 
     def _all_there(self, places: Iterable[tuple[int, int, int]]) -> bool:
         """Whether each of these chunks has its memory."""
-        resident = self.bank.ledger.resident
+        resident = self.bank.state
         _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in places])
         found = resident.memories(self.agent_id, others) if others else []
         there = [each for each in found if each.retention is not Retention.DELETED]
@@ -312,7 +310,7 @@ class NoteIndex:
             return []  # other settings cut the note then
         found = []
         for chunk, (number, _, _) in zip(chunks, places, strict=True):
-            memory = self.bank.ledger.resident.memory(self.agent_id, number)
+            memory = self.bank.state.memory(self.agent_id, number)
             if memory is None or memory.retention is Retention.DELETED:
                 continue
             if memory.content == chunk.text:
@@ -323,7 +321,7 @@ class NoteIndex:
         ledger = self.bank.ledger
         gone = []
         for number in numbers:
-            memory = ledger.resident.memory(self.agent_id, number)
+            memory = ledger.state.memory(self.agent_id, number)
             if memory is None or memory.retention is Retention.DELETED:
                 continue
             if memory.tier is Tier.PINNED:  # the note pins it no longer
@@ -344,7 +342,7 @@ class NoteIndex:
 
     def kept(self) -> dict[str, Note]:
         """The agent's notes in the journal, by path."""
-        return self.bank.ledger.resident.block(self.agent_id).notes
+        return self.bank.state.block(self.agent_id).notes
 
     def check(self, path: object) -> str:
         """The path itself, or :class:`NoteRefused` if no note may have it."""
@@ -373,7 +371,7 @@ class NoteIndex:
         return place
 
 
-def files_of(bank: OpenBank, agent_id: str) -> NoteFiles | None:
+def files_of(bank: Engine, agent_id: str) -> NoteFiles | None:
     """An agent's notes on disk; None for a bank without a folder."""
     folder = bank.folder
     return None if folder is None else notes_in(folder, agent_id, bank.settings.notes.extra_paths)

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from ..storage.note import Note
 from .marks import Mark
 
-__all__ = ["Marks", "keep_mark", "kept_mark"]
-
 Marks = dict[tuple[str, str], tuple[frozenset[bytes], object]]
 """By agent and path: a mark, and the digests of the versions of the note that it is of."""
 

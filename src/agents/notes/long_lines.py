@@ -6,8 +6,6 @@ from unicodedata import category
 
 from ..memory.context import TokenCounter
 
-__all__ = ["parts"]
-
 _LAST_WORD = re.compile(r".*\S\s+(?=\S)", re.DOTALL)
 _MOST_MARKS = 32
 

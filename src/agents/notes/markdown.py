@@ -8,21 +8,6 @@ from unicodedata import category
 from ..errors import InvalidInput, InvalidTier
 from ..memory.tiers import Tier, parse_tier
 
-__all__ = [
-    "BOM",
-    "HEADING",
-    "KEY",
-    "MARKS",
-    "TIER_KEY",
-    "Sections",
-    "closes",
-    "enter",
-    "front_matter",
-    "is_visible",
-    "opens",
-    "split_lines",
-]
-
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
 """The beginning of a heading."""

@@ -24,8 +24,6 @@ from .markdown import (
     split_lines,
 )
 
-__all__ = ["Ends", "Front", "Mark", "beginning", "ends", "front_after", "moved"]
-
 
 class Front(Enum):
     """Whether lines that follow may still make front matter of a note's first lines."""

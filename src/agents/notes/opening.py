@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ..engine.open_bank import OpenBank, Staged
+from ..engine.engine import Engine, Staged
 from ..errors import ConfigError, InvalidAgentId, NoteRefused
 from ..memory.requests import check_agent_id
 from .files import NoteFiles, is_own, notes_in
@@ -14,12 +14,10 @@ from .names import agent_of_folder, folder_of_agent
 from .safe_files import refusing
 from .settling import NOT_A_NOTE, read_or, staged
 
-__all__ = ["look_at_files", "open_notes", "sync_notes"]
-
 logger = logging.getLogger(__name__)
 
 
-def open_notes(bank: OpenBank) -> None:
+def open_notes(bank: Engine) -> None:
     """Finish the notes that a killed process left half written, then index people's changes.
 
     The notes of a bank that was restored, rewound or branched are written as the journal has them.
@@ -30,8 +28,8 @@ def open_notes(bank: OpenBank) -> None:
     for agent in agents:
         bank.staged[agent, ""] = Staged(partial(_bring_together, bank, agent), {})
     bank.settle_notes()
-    if not agents and bank.ledger.journal.get("notes_unwritten"):
-        bank.ledger.journal.set(notes_unwritten=None)
+    if not agents and bank.journal.get("notes_unwritten"):
+        bank.journal.set(notes_unwritten=None)
     if not bank.settings.notes.sync_on_open:
         return
     for agent, synced in _look(bank).items():
@@ -39,25 +37,25 @@ def open_notes(bank: OpenBank) -> None:
             logger.warning("a note of %s is not indexed: %s", agent, problem)
 
 
-def sync_notes(bank: OpenBank) -> dict[str, Synced]:
+def sync_notes(bank: Engine) -> dict[str, Synced]:
     """Index the changed notes on disk, of all agents that have notes."""
     if not bank.ledger.in_transaction:
         bank.settle_notes()
     return _look(bank)
 
 
-def _look(bank: OpenBank) -> dict[str, Synced]:
+def _look(bank: Engine) -> dict[str, Synced]:
     return {agent: NoteIndex(bank, agent).look() for agent in _agents(bank)}
 
 
-def look_at_files(copy: OpenBank, folder: Path, agent_id: str) -> tuple[NoteIndex, Synced]:
+def look_at_files(copy: Engine, folder: Path, agent_id: str) -> tuple[NoteIndex, Synced]:
     """Index changed notes on disk in a copy of the bank in ``folder``, as opening the bank would.
 
     The bank may be in use. A staged note may be committed already: then the journal is right, and
     the disk is behind.
     """
     own = NoteIndex(copy, check_agent_id(agent_id))
-    if copy.ledger.journal.get("notes_unwritten"):  # the files are of another time
+    if copy.journal.get("notes_unwritten"):  # the files are of another time
         return own, own.sync()
     own.files = files = notes_in(folder, agent_id, copy.settings.notes.extra_paths)
     with suppress(NoteRefused):  # sync() reports it too
@@ -66,16 +64,16 @@ def look_at_files(copy: OpenBank, folder: Path, agent_id: str) -> tuple[NoteInde
         return own, own.sync()
 
 
-def _agents(bank: OpenBank) -> list[str]:
+def _agents(bank: Engine) -> list[str]:
     """The agents with notes on disk or in the journal; all agents, if there are extra paths."""
     is_shared = bool(bank.settings.notes.extra_paths)
-    blocks = bank.ledger.resident.blocks
+    blocks = bank.state.blocks
     noted = {own.agent_id for own in blocks.looked_at() if not own.is_common and own.notes}
     found = set(blocks) if is_shared else noted
     return sorted(found | set(filter(None, map(agent_of_folder, _folders(bank)))))
 
 
-def _folders(bank: OpenBank) -> list[str]:
+def _folders(bank: Engine) -> list[str]:
     root = None if bank.folder is None else bank.folder / "notes"
     if root is None or root.is_symlink() or not root.is_dir():
         return []
@@ -83,7 +81,7 @@ def _folders(bank: OpenBank) -> list[str]:
         return sorted(folder.name for folder in root.iterdir())
 
 
-def _name_folders(bank: OpenBank) -> None:
+def _name_folders(bank: Engine) -> None:
     """Give a folder that a person named after an agent with capitals the name that it should have.
 
     On a file system that ignores case, ``Alice`` would be the folder of alice, too.
@@ -101,9 +99,9 @@ def _name_folders(bank: OpenBank) -> None:
                 logger.warning("the notes of %s are not read: %s", name, error)
 
 
-def _bring_together(bank: OpenBank, agent: str) -> None:
+def _bring_together(bank: Engine, agent: str) -> None:
     """Make an agent's files equal to the journal; NoteRefused if the disk refuses it now."""
-    own, files, journal = NoteIndex(bank, agent), files_of(bank, agent), bank.ledger.journal
+    own, files, journal = NoteIndex(bank, agent), files_of(bank, agent), bank.journal
     if files is None:
         return
     if not journal.get("notes_unwritten"):
@@ -137,7 +135,7 @@ def _write_out(own: NoteIndex, files: NoteFiles) -> None:
             files.publish(path)
 
 
-def _check_extra_paths(bank: OpenBank) -> None:
+def _check_extra_paths(bank: Engine) -> None:
     """Refuse extra paths with equal names, and extra paths in the folder of the agents' notes."""
     if bank.folder is None:
         return

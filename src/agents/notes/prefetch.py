@@ -11,8 +11,6 @@ from ..storage.embedding.cache import CachedEmbedder
 from .chunks import Chunk
 from .growth import Growth
 
-__all__ = ["Changed", "embedded"]
-
 _CHUNKS_AT_ONCE = 512
 """How many chunks are embedded together, from one file or several."""
 _GROUPS_AHEAD = 2

@@ -11,22 +11,6 @@ from ..errors import NoteRefused
 from ..storage.private_files import FILE_MODE, FOLDER_MODE
 from .names import MOST_BYTES, MOST_CHARACTERS, decoded, fault_of_name
 
-__all__ = [
-    "IN_THE_WAY",
-    "Entry",
-    "Place",
-    "check_own",
-    "is_of_the_system",
-    "names_in",
-    "opened",
-    "read",
-    "reading",
-    "refusing",
-    "unlink",
-    "walk",
-    "write",
-]
-
 # A file is opened first and checked by its descriptor, so nobody can replace it between the two.
 # Without O_NONBLOCK, opening a named pipe would wait for a writer.
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

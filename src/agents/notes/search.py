@@ -10,8 +10,6 @@ from ..storage.resident.keyword_index import stem_of
 from .index import NoteIndex
 from .snippets import snippet
 
-__all__ = ["Finding", "Findings", "search_notes"]
-
 
 class Finding(NamedTuple):
     """A memory, or a chunk of a note, that matches a query."""

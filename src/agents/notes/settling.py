@@ -14,8 +14,6 @@ from ..errors import NoteRefused
 from ..storage.note import Note
 from .files import NoteFiles, is_of_the_system
 
-__all__ = ["NOT_A_NOTE", "mark_of", "read_or", "settle", "stage", "staged"]
-
 logger = logging.getLogger(__name__)
 
 NOT_A_NOTE = "\0"

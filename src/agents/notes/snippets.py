@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from ..rules.words import FUNCTION_WORDS, Stem, words_of
 
-__all__ = ["snippet"]
-
 _LONGEST = 700
 """The most characters of a snippet."""
 _ROOM = _LONGEST - 2

@@ -19,8 +19,6 @@ from .long_lines import parts
 from .markdown import split_lines
 from .names import MOST_BYTES, is_transcript
 
-__all__ = ["Bookmark", "Grown", "grown", "length_of", "lines_of"]
-
 _CHECKED = 4096
 """How many of the first and of the last bytes tell whether a file was replaced."""
 _UNSEEN = frozenset({"system", "developer", "tool", "toolResult", "function"})

@@ -11,12 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, final
 
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
 from ..storage.private_files import FOLDER_MODE
 from .opening import sync_notes
-
-__all__ = ["NoteWatch", "watch_notes"]
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +22,7 @@ _PAUSE = 0.1
 """Seconds after which the thread checks again whether it should stop."""
 
 
-def watch_notes(bank: OpenBank, debounce: float | None) -> "NoteWatch":
+def watch_notes(bank: Engine, debounce: float | None) -> "NoteWatch":
     """:meth:`MemoryBank.watch_notes`."""
     if debounce is None:
         debounce = bank.settings.notes.watch_debounce
@@ -44,7 +42,7 @@ def watch_notes(bank: OpenBank, debounce: float | None) -> "NoteWatch":
         )
     folder = bank.folder / "notes"
     with bank.using():
-        bank.ledger.journal.check_there()
+        bank.journal.check_there()
         try:
             folder.mkdir(FOLDER_MODE, exist_ok=True)
         except OSError as error:
@@ -71,7 +69,7 @@ class NoteWatch:
         "_bank", "_debounce", "_folder", "_is_followed", "_problems", "_stopping", "_thread"
     )  # fmt: skip
 
-    def __init__(self, bank: OpenBank, folder: Path, debounce: float) -> None:
+    def __init__(self, bank: Engine, folder: Path, debounce: float) -> None:
         self._bank = bank
         self._folder = folder
         self._debounce = debounce

@@ -7,8 +7,6 @@ from typing import NamedTuple, Protocol
 from ..errors import TierFull
 from ..memory.tiers import TIER_NAMES, Tier
 
-__all__ = ["Caps", "Demotion", "Occupant", "Turn", "age", "entering", "make_room", "relieve"]
-
 Turn = tuple[int, int]
 """Orders the memories that entered a tier in one tick."""
 

@@ -5,8 +5,6 @@ This is a setting. It is not in :mod:`.classics`, because to load settings loads
 
 from typing import NamedTuple
 
-__all__ = ["Generative"]
-
 
 class Generative(NamedTuple):
     """How recency, importance and relevance make one score."""

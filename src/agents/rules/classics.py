@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from .classic_weights import Generative
 
-__all__ = ["Judged", "Lives", "by_age", "forgetting", "generative", "retentions", "scaled"]
-
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 
-__all__ = ["NEVER", "SLOWEST", "Decay", "limits", "score", "slownesses"]
-
 NEVER = 2**62
 """More ticks than any memory is ever idle."""
 SLOWEST = 32

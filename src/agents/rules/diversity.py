@@ -5,8 +5,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["most_diverse"]
-
 Floats = NDArray[np.float64]
 
 

@@ -1,7 +1,5 @@
 """When two memories are the same: equal texts, whatever their blanks and capitals."""
 
-__all__ = ["normal_text", "outlives"]
-
 
 def normal_text(text: str) -> str:
     """The text with single blanks and without capitals; equal for texts that say the same.

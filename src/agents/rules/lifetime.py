@@ -8,8 +8,6 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import Tier
 from .transitions import PINNED
 
-__all__ = ["Begun", "begun", "initial_temperature"]
-
 Begun = tuple[int, Traits | None, int]
 """The temperature, the traits and the end of a new memory."""
 

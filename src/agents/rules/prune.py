@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from ..memory.tiers import Tier
 
-__all__ = ["choose_prune"]
-
 
 def choose_prune(
     sequences: NDArray[np.int64],

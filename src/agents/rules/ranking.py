@@ -10,21 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EXCLUDED",
-    "Boosts",
-    "Matches",
-    "Measure",
-    "Ranked",
-    "coverage",
-    "keyword_scores",
-    "measure",
-    "rank",
-    "reciprocal_ranks",
-    "weighted_sum",
-    "word_weights",
-]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 

@@ -6,8 +6,6 @@ from ..memory.insights import INSIGHT
 from ..memory.records import Memory
 from .duplicates import normal_text
 
-__all__ = ["focal_points", "importance_of", "quotation"]
-
 _UNASKED = (INSIGHT, "note")
 """Kinds that are drawn from other memories or files."""
 _BEGINNING = "Together: "

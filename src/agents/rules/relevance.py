@@ -14,11 +14,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Rank", "after_use", "after_uses", "is_promoted", "means", "promotion", "rank", "relevance",
-    "relevances",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 Rank = tuple[int, float]
 """Orders memories by their relevance, the least relevant first. It knows no rounding to 1."""

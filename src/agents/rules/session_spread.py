@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from .spread_weights import Spread
 
-__all__ = ["Places", "best_of_sessions", "spread"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 

@@ -11,12 +11,6 @@ from typing import NamedTuple, Self
 from ..memory.temperature import Temperature
 from .relevance import Rank
 
-__all__ = [
-    "ANY_NUMBER", "HotFact", "HotLimits", "choose_spill", "destination", "least_relevant",
-    "to_free",
-]  # fmt: skip
-
-
 ANY_NUMBER = 1 << 53
 """More memories than anybody has."""
 

@@ -5,8 +5,6 @@ This is a setting. It is not in :mod:`.session_spread`, because to load settings
 
 from typing import NamedTuple
 
-__all__ = ["Spread"]
-
 
 class Spread(NamedTuple):
     """What memories of a session lend each other, as shares of their scores."""

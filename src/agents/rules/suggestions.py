@@ -11,27 +11,6 @@ from ..memory.records import NEW_RELEVANCE
 from ..memory.tiers import TIER_NAMES, Tier
 from .spill import ANY_NUMBER, HotFact, HotLimits, choose_spill
 
-__all__ = [
-    "MOST_IDS",
-    "Crowd",
-    "Dominance",
-    "Suggestion",
-    "What",
-    "boost",
-    "dominances",
-    "duplicates",
-    "groups_of",
-    "prune",
-    "recall",
-    "share",
-    "spill",
-    "spill_sequences",
-    "stale",
-    "stale_rows",
-    "unpin",
-    "unpin_rows",
-]
-
 Numbers = NDArray[np.int64]
 Rows = NDArray[np.intp]
 

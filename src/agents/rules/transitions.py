@@ -20,22 +20,6 @@ from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 
-__all__ = [
-    "PINNED",
-    "STATES",
-    "TABLE",
-    "Axes",
-    "Refusal",
-    "Transition",
-    "after",
-    "axes_of",
-    "cooler",
-    "demotion",
-    "end_after",
-    "entered",
-    "permitted",
-]
-
 
 class Axes(NamedTuple):
     """Where a memory stands."""

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["FUNCTION_WORDS", "Stem", "Words", "ascii_of", "folded", "root", "words_of"]
-
 Stem = Callable[[str], str]
 
 FUNCTION_WORDS = frozenset(

@@ -12,8 +12,6 @@ from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..storage.full_record import Shelved
 from ..storage.resident.agent_columns import AgentColumns
 
-__all__ = ["ClassicScore", "importances", "lives_of_shelved"]
-
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 

@@ -24,8 +24,6 @@ from .ranker import Ranker, similarities
 from .request import SearchRequest
 from .scope import Scope, pinned_in
 
-__all__ = ["ColdSearch"]
-
 _MOST_UNSYNCED = 1000
 """If the store lacks more memories, it is brought up to date before a search."""
 

@@ -10,8 +10,6 @@ from ..rules.ranking import Measure
 from ..rules.words import ascii_of, folded, root
 from ..storage.resident.keyword_index import Vocabulary
 
-__all__ = ["Having", "with_words"]
-
 Having = Callable[[Sequence[str], int], AbstractContextManager[Iterable[tuple[int, str]]]]
 """Called with the roots of terms and a number; gives texts with smaller numbers that may have one
 of the roots, and all that have one. The newest text comes first, and has the largest number."""

@@ -21,8 +21,6 @@ from .ranker import similarities
 from .request import SearchRequest
 from .trusting import Trusting
 
-__all__ = ["BELOW", "OVER_BUDGET", "Considered", "everything", "explained"]
-
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
 """The reasons of memories that the search did not rank."""

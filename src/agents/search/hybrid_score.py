@@ -31,8 +31,6 @@ from ..storage.vectors import Quantised, quantise
 from .classic_score import ClassicScore
 from .cold_words import Having, with_words
 
-__all__ = ["ColdCandidates", "HybridScore", "Parts", "QueryReader", "ScoreSettings", "Wording"]
-
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 

@@ -9,8 +9,6 @@ from ..storage.state.state import State
 from ..storage.vectors import Quantised, norms, products
 from .ranker import similarities
 
-__all__ = ["cosines", "likenesses"]
-
 _DIGITS = 9
 """A root that was rounded must not keep a memory from being like its own text."""
 

@@ -24,8 +24,6 @@ from .hybrid_score import HybridScore
 from .scope import Scope, pinned_in
 from .trusting import Trusting
 
-__all__ = ["Ranker", "similarities"]
-
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _PINNED, _NORMAL = int(Tier.PINNED), int(Tier.NORMAL)
 _GROUP_CELLS = 2_000_000

@@ -6,8 +6,6 @@ from typing import NamedTuple
 from ..memory.filters import ANY, Filter
 from ..rules.spill import HotLimits
 
-__all__ = ["SearchRequest"]
-
 
 class SearchRequest(NamedTuple):
     """Searches of agents in their own memories; a single search is a batch of one."""

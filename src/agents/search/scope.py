@@ -14,8 +14,6 @@ from ..memory.tiers import Tier
 from ..rules.spill import HotLimits
 from ..storage.resident.agent_columns import AgentColumns
 
-__all__ = ["Scope", "pinned_in", "scope_of"]
-
 
 class Scope(NamedTuple):
     """The part of an agent's memories that a search sees, if it does not see all."""

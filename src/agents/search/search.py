@@ -22,8 +22,6 @@ from .request import SearchRequest
 from .scope import Scope, pinned_in, scope_of
 from .trusting import Trusting
 
-__all__ = ["Found", "ReadRequest", "Search"]
-
 
 class ReadRequest(NamedTuple):
     """A request whose queries were read."""

@@ -12,8 +12,6 @@ from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.origins import origins_of
 from ..storage.state.state import State
 
-__all__ = ["Trusting"]
-
 
 @final
 class Trusting:

@@ -18,22 +18,6 @@ from ..memory.records import Hits, Memory, Scalar
 from ..memory.temperature import TemperatureLike
 from ..memory.tiers import Tier, TierLike
 
-__all__ = [
-    "Action",
-    "Answer",
-    "Ask",
-    "Flushing",
-    "Insight",
-    "Observation",
-    "Outcome",
-    "Policy",
-    "Rating",
-    "Reflecting",
-    "Remark",
-    "World",
-    "WorldRandom",
-]
-
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -9,21 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = [
-    "FEWEST_SEEDS",
-    "LEVEL",
-    "Difference",
-    "Interval",
-    "differences",
-    "holm",
-    "interval_of",
-    "may_differ",
-    "mean_interval",
-    "seeds_to_show",
-    "student_test",
-    "summarise",
-]
-
 FEWEST_SEEDS = 3
 """Fewer values say nothing about their spread, and have no interval."""
 LEVEL = 0.95

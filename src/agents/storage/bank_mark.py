@@ -15,8 +15,6 @@ from .found_checkpoints import checkpoints_of
 from .head_record import records_of
 from .sqlite import discard, log_of, sync_folder
 
-__all__ = ["lost_journal", "mark", "marked"]
-
 _FILE = "bank.id"
 _MOST_NAMED = 3
 

@@ -17,23 +17,6 @@ from ..memory.metadata import KeptMetadata
 from ..rules.lifetime import begun
 from .full_record import Shelved
 
-__all__ = [
-    "DIGEST",
-    "HEAD",
-    "Limbs",
-    "Marks",
-    "Places",
-    "limbs_of",
-    "number_of",
-    "of_activities",
-    "of_activity",
-    "of_all_shelved",
-    "of_memory",
-    "of_new",
-    "of_shelved",
-    "sums_of",
-]
-
 DIGEST = 32
 """Bytes of a hash."""
 Places = NDArray[np.int32]

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from .sqlite import DAMAGE
 
-__all__ = ["APPLICATION_ID", "checkpoints_before_purge", "checkpoints_of", "is_ours"]
-
 APPLICATION_ID = 0x746D636B  # "tmck"
 """Tells checkpoints from other SQLite databases."""
 

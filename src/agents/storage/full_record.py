@@ -12,8 +12,6 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..rules.relevance import relevance
 
-__all__ = ["MOST_RECALLS", "ColdFact", "Shelved", "Stored", "traits_of"]
-
 MOST_RECALLS = 16
 """How many of the ticks in which a memory was recalled are kept."""
 

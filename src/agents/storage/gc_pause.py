@@ -2,8 +2,6 @@
 
 import gc
 
-__all__ = ["gc_paused"]
-
 
 class gc_paused:  # noqa: N801  # a context manager with the name of a function
     """Inside, Python does not look for garbage.

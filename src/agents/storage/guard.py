@@ -14,8 +14,6 @@ from .private_files import new_file, replace_file
 from .trust import place_seal, refusal
 from .wishes import embedder_wish, has_pickles, lies_inside, llm_wish, notes_wish, store_wish
 
-__all__ = ["Guard", "claim_store"]
-
 _PLACE, _SEAL = "store.place", "store.seal"
 
 

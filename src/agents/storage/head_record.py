@@ -26,16 +26,6 @@ from ..errors import CommitFailed
 from .private_files import replace_file
 from .sqlite import discard, sync_folder
 
-__all__ = [
-    "STORE_RECORD",
-    "Acknowledged",
-    "Found",
-    "HeadRecord",
-    "doubt",
-    "find_records",
-    "records_of",
-]
-
 logger = logging.getLogger(__name__)
 
 STORE_RECORD = "tiermem.head"

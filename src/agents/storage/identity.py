@@ -12,8 +12,6 @@ from .journal.journal import Journal
 from .mem0.models import Mem0Embedder
 from .trust import is_listed, sealed
 
-__all__ = ["checked_embedder", "is_trusted", "prepare", "with_embedder", "with_new_id"]
-
 _MOST_DIMS = 65_536
 
 

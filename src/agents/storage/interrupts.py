@@ -16,8 +16,6 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 from weakref import ref
 
-__all__ = ["Block", "Opened", "first", "hold_signals", "interruptible", "let_signals_come", "whole"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
 

@@ -11,15 +11,6 @@ import weakref
 from pathlib import Path
 from typing import final
 
-__all__ = [
-    "TemporaryFolder",
-    "is_alive",
-    "is_temporary",
-    "sweep_bank",
-    "sweep_beside",
-    "sweep_files",
-]
-
 _TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-[a-z0-9_]{8}")
 _LOCK = ".in-use"
 

@@ -10,8 +10,6 @@ from weakref import WeakSet
 from ..errors import BankError, BankLocked
 from .private_files import FILE_MODE, make_folder
 
-__all__ = ["BankLock", "OneWriter", "lock_folder"]
-
 _held = WeakSet["BankLock"]()
 _of_the_parent = set[tuple[int, int]]()
 """The lock files that the parent of this process held when it forked, by device and number."""

@@ -7,8 +7,6 @@ from typing import NamedTuple, Self
 
 from ..memory.records import Memory
 
-__all__ = ["Note", "is_of_note", "is_transcript", "kept_of", "note_of"]
-
 
 class Note(NamedTuple):
     """A note's text, and where its chunks are."""

@@ -7,17 +7,6 @@ from pathlib import Path
 
 from .leftovers import sweep_beside
 
-__all__ = [
-    "FILE_MODE",
-    "FOLDER_MODE",
-    "SHARED_MODE",
-    "copy_file",
-    "make_folder",
-    "make_folders",
-    "new_file",
-    "replace_file",
-]
-
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 SHARED_MODE = 0o666
 """For a file that the user names: the umask says who else may read it."""

@@ -26,18 +26,6 @@ from .sqlite import discard, make_private
 from .state import snapshots
 from .vectors import Quantised, unit
 
-__all__ = [
-    "FILE",
-    "NEAREST",
-    "NewVectors",
-    "Survey",
-    "agreement",
-    "discard_new_vectors",
-    "new_vectors",
-    "survey",
-    "switch",
-]
-
 FILE = "reembed.db"
 NEAREST = 10
 """How many nearest texts are compared, before and after; fewer if there are few texts."""

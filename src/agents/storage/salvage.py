@@ -28,8 +28,6 @@ from .shelf.rows import checked_row
 from .sqlite import DAMAGE, log_of
 from .state import snapshots
 
-__all__ = ["Salvage", "salvage"]
-
 _NO_SNAPSHOT = Snapshot(0, 0, bytes(32).hex(), 0)
 _AT_ONCE = 1000
 _ROWS_IN_PAGE = 64

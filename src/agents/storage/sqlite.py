@@ -11,20 +11,6 @@ from pathlib import Path
 
 from .private_files import new_file
 
-__all__ = [
-    "DAMAGE",
-    "as_it_was",
-    "copy_database",
-    "discard",
-    "is_of_the_system",
-    "log_of",
-    "looks_of",
-    "make_private",
-    "open_to_read",
-    "sync_file",
-    "sync_folder",
-]
-
 # SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
 DAMAGE = (
     sqlite3.Error,

@@ -17,8 +17,6 @@ from ..memory.events import (
 )
 from .journal.journal import Journal
 
-__all__ = ["CHANGED", "RETURNED", "StoreCursor", "changes_after", "cursor_of", "stale_store"]
-
 _CHUNK = 5000
 
 # What the store needs for a memory: a changed row, a new row, or a row that may be there already.

@@ -21,18 +21,6 @@ from typing import Any, NamedTuple
 from ..errors import TrustError, Untrusted
 from .private_files import FILE_MODE, make_folder, replace_file
 
-__all__ = [
-    "Trusted",
-    "file_seal",
-    "is_listed",
-    "listed",
-    "place_seal",
-    "refusal",
-    "seal_of",
-    "sealed",
-    "update_list",
-]
-
 _KEY_BYTES = 32
 _MOST_LISTED = 10_000
 """When more are trusted, the earliest are forgotten."""

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import EmbedderError
 
-__all__ = ["Quantised", "norms", "product_dtype", "products", "quantise", "row_products", "unit"]
-
 Quantised = NDArray[np.int8]
 
 _LIMIT = 127

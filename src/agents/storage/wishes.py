@@ -10,8 +10,6 @@ from pathlib import Path, PurePath
 
 from ..config.settings import EmbedderSettings, LlmSettings, StoreSettings, without_password
 
-__all__ = ["embedder_wish", "has_pickles", "lies_inside", "llm_wish", "notes_wish", "store_wish"]
-
 _OFFLINE = ("offline", "none")
 _PICKLED = ("qdrant", "faiss")
 """The local stores whose files are pickles: to open them can run code that is in them."""

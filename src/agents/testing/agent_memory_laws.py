@@ -15,8 +15,6 @@ from .inputs import agent_ids, contents
 from .laws import DoesNotApply, for_all, law, must
 from .processes import another_hash_seed, elsewhere, started
 
-__all__ = ["AgentMemoryLaws"]
-
 _AGENTS = ("alice", "bob", "Alice")
 _TEXTS = tuple(f"memory number {number} of {number % 3} kinds" for number in range(12))
 _LAST = _TEXTS[-1]

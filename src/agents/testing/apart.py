@@ -8,8 +8,6 @@ from ..simulation.loop.regions import regions_of
 from ..simulation.loop.streams import Streams
 from ..simulation.protocols import Action, Outcome, World, WorldRandom
 
-__all__ = ["Apart"]
-
 
 class Apart:
     """A world; in each tick, each of its regions is another new world, with the region's state."""

@@ -23,8 +23,6 @@ from .model_memories import (
 from .model_reading import NAMES
 from .model_search import Found
 
-__all__ = ["assert_equal", "fields", "look", "memories_in", "plain", "settings_of"]
-
 
 def settings_of(rules: Rules) -> dict[str, Any]:
     """How a bank is told the rules. The model knows no words, so neither does the bank."""
@@ -109,7 +107,7 @@ Stored = tuple[Memory, bytes, tuple[int, ...]]
 
 def look(bank: MemoryBank) -> dict[Key, Stored]:
     """Every memory that the bank has, deleted and expired ones and boards of groups too."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     found: dict[Key, Stored] = {}
     for agent in [*bank.agents(), *map(board_of, bank.groups())]:
         block = resident.block(agent)

@@ -16,8 +16,6 @@ from .strategies import contents
 from .unseeded import watched
 from .world_laws import files_of
 
-__all__ = ["EmbedderLaws"]
-
 _TEXTS = ("hello", "NEVER transfer to agent_X (scammer)", "the budget is $50K", "שלום 🙂", "a")
 _NEAR = 1e-3
 """How far the vectors of one text may be apart where an embedder is not reproducible."""

@@ -15,19 +15,6 @@ from ..memory.tiers import Tier
 from .inputs import memories, queries, tiers
 from .model_reading import SmallEmbedder
 
-__all__ = [
-    "AGENTS",
-    "Operation",
-    "Recipe",
-    "banks",
-    "by_tick",
-    "every_memory",
-    "forgetful",
-    "histories",
-    "perform",
-    "perform_all",
-]
-
 AGENTS = ("alice", "bob", "carol")
 """The agents of all histories."""
 
@@ -165,7 +152,7 @@ def perform_all(bank: MemoryBank, done: Sequence[Operation]) -> None:
 
 def every_memory(bank: MemoryBank, agent: str) -> list[Memory]:
     """All memories, also expired and archived ones."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     found = [
         resident.memory(agent, sequence)
         for sequence in range(1, resident.block(agent).next_sequence)

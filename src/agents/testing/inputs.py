@@ -9,11 +9,6 @@ from hypothesis import strategies as st
 from ..memory.metadata import RESERVED_METADATA_KEYS
 from ..memory.tiers import TIER_NAMES, Tier
 
-__all__ = [
-    "agent_ids", "any_text", "contents", "memories", "metadata", "not_tiers", "queries",
-    "spelled_tiers", "spellings", "tiers",
-]  # fmt: skip
-
 agent_ids = st.text(ascii_letters + digits + "._-@", min_size=1, max_size=128).filter(
     lambda text: not text.startswith(".")
 )

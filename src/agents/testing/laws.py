@@ -8,8 +8,6 @@ from functools import wraps
 from typing import Any, TypeVar
 from unittest import SkipTest
 
-__all__ = ["BrokenLaw", "DoesNotApply", "broken_laws", "for_all", "law", "laws_of", "must"]
-
 _L = TypeVar("_L")
 _TEST = "test_"
 

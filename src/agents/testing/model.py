@@ -30,8 +30,6 @@ from .model_memories import (
 )
 from .model_search import USUAL, AgentSearch, Found, Only, Searched, rendered
 
-__all__ = ["PlainModel"]
-
 Given = Mapping[str, Any] | None
 Requests = Sequence[tuple[str, str]]
 """Agents and their queries."""

@@ -24,8 +24,6 @@ from .model_memories import (
 from .model_search import Found, Searched, fit
 from .model_state import BOARD
 
-__all__ = ["ModelBank"]
-
 IdOf = Callable[[Key], str]
 """The id of a memory. The model knows none; what was told names its source by ids."""
 _OF_THE_TELLER = ("session", "speaker", "told_note")

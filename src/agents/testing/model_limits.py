@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable
 from .model_memories import ACTIVE, COLD, HOT, OFTEN, PINNED, WARM, Kept, Refused
 from .model_state import ModelState
 
-__all__ = ["ModelLimits"]
-
 
 class ModelLimits(ModelState):
     """Room in a tier or in hot: who has to leave it, and where to."""

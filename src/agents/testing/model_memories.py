@@ -6,12 +6,6 @@ from typing import Any
 
 from .model_reading import cost, embed, quantise, similarity
 
-__all__ = [
-    "ACTIVE", "ARCHIVED", "COLD", "CRITICAL", "DELETED", "HALF_LIVES", "HOT", "IMPORTANT", "LEAST",
-    "LOW", "MANY", "NORMAL", "OFTEN", "PINNED", "PROMOTE_AT", "RECALLS", "TEMPERATURES", "WARM",
-    "WINDOW", "Kept", "Key", "Refused", "Rules",
-]  # fmt: skip
-
 PINNED, CRITICAL, IMPORTANT, NORMAL, LOW = range(5)
 HOT, WARM, COLD = range(3)
 ACTIVE, ARCHIVED, DELETED = range(3)

@@ -8,8 +8,6 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["DIMS", "NAMES", "SmallEmbedder", "cost", "embed", "line", "quantise", "similarity"]
-
 NORMAL = 3
 NAMES = ("pinned", "critical", "important", "normal", "low")
 DIMS = 4

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from .model_memories import COLD, HOT, PINNED, WARM, Kept, Rules
 from .model_reading import line, similarity
 
-__all__ = ["EVERYTHING", "USUAL", "AgentSearch", "Found", "Only", "Searched", "rendered"]
-
 
 @dataclass(frozen=True)
 class Found:

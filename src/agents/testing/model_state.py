@@ -21,8 +21,6 @@ from .model_memories import (
 )
 from .model_reading import embed
 
-__all__ = ["BOARD", "ModelState"]
-
 BOARD = "."
 """A board has the name of its group behind this."""
 

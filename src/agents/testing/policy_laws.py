@@ -13,8 +13,6 @@ from .laws import law, must
 from .stories import unlike
 from .world_laws import Play
 
-__all__ = ["PolicyLaws"]
-
 Decision = list[Any]
 """Agent, tick, and what was decided, as JSON values."""
 

@@ -18,8 +18,6 @@ from typing import Any
 from ..errors import SimulationError, TierMemError
 from ..storage.leftovers import TemporaryFolder
 
-__all__ = ["another_hash_seed", "elsewhere", "file_of", "main", "started"]
-
 _CHILD = "from tiermem.testing.processes import main; main()"
 
 

@@ -14,8 +14,6 @@ from ..simulation.runs.scenario import check_scenario, first_memories, make_poli
 from .laws import BrokenLaw, DoesNotApply, laws_of
 from .world_laws import WorldLaws
 
-__all__ = ["Findings", "check_world"]
-
 
 class Findings(NamedTuple):
     """What was tried and held, and what is wrong, in lines for a person."""

@@ -5,8 +5,6 @@ from typing import Any
 
 from ..simulation.protocols import Action, Observation, Outcome, World, WorldRandom
 
-__all__ = ["SharedDraws"]
-
 
 class SharedDraws:
     """A world that notes for whom it draws from the generator of its ``setup``."""

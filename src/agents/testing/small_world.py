@@ -11,8 +11,6 @@ from ..memory.records import Hits
 from ..simulation.protocols import Action, Observation, Outcome, Policy, Remark
 from .inputs import contents, tiers
 
-__all__ = ["SmallPolicy", "SmallWorld", "worlds"]
-
 
 class SmallWorld:
     """Agents hear words and carry a load that their actions change."""

@@ -12,8 +12,6 @@ from ..storage.leftovers import TemporaryFolder
 from .inputs import contents
 from .laws import for_all, law, must
 
-__all__ = ["StoreLaws"]
-
 Rows = dict[str, dict[str, Any]]
 """Payloads by id."""
 

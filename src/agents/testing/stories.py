@@ -5,8 +5,6 @@ from typing import Any
 
 from ..bank.memory_bank import MemoryBank
 
-__all__ = ["Story", "difference", "story_of", "unlike"]
-
 _LONGEST = 80
 
 Story = dict[str, Any]

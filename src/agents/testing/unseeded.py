@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["watched"]
-
 _CLOCK = "reads the clock; use the tick"
 _RANDOM = "is not seeded; use the generator that setup() and decide() are given"
 

@@ -22,8 +22,6 @@ from .shared_draws import SharedDraws
 from .stories import Story, difference, story_of
 from .unseeded import watched
 
-__all__ = ["Play", "WorldLaws", "files_of"]
-
 _PACKAGE = Path(__file__).parents[1]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-__all__ = ["Failure", "Outcome", "call", "run"]
-
 logger = logging.getLogger(__name__)
 
 _MOST_ITEMS = 1000
@@ -77,8 +75,8 @@ def call(
         has: Permission = "advance" if may_advance else "tell" if may_tell else "write"
         if not allows(has, needed := find(name).permission):
             return Outcome(None, Failure("NotAllowed", f"{name} {WHY_NOT[needed]}"))
-        clock.follow(memory.parts)
-        with memory.parts.observing() if observing else nullcontext():
+        clock.follow(memory.engine)
+        with memory.engine.observing() if observing else nullcontext():
             return Outcome(run(memory, name, arguments), None)
     except TierMemError as error:
         return Outcome(None, Failure(type(error).__name__, _short(str(error))))

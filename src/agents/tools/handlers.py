@@ -12,11 +12,6 @@ from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
 from .shapes import shown
 
-__all__ = [
-    "advance", "append_note", "compact", "edit_note", "forget", "get", "history", "one_memory",
-    "query", "recall", "scores_of", "search", "spill", "status", "update", "write_note",
-]  # fmt: skip
-
 Json = dict[str, Any]
 
 _RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
@@ -24,7 +19,7 @@ _RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
 
 def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
     """A handler that calls a method of :class:`AgentMemory`, which gives a memory."""
-    return lambda memory, arguments: shown(memory.parts, getattr(memory, method)(**arguments))
+    return lambda memory, arguments: shown(memory.engine, getattr(memory, method)(**arguments))
 
 
 def update(memory: AgentMemory, arguments: Json) -> Json:
@@ -37,7 +32,7 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
     if arguments.get("tier") == "pinned":
         _check_may_be_pinned(arguments)
     identifier = arguments["memory_id"]
-    with memory.parts.changing():
+    with memory.engine.changing():
         retention = _RETENTIONS[arguments.get("retention", "active")]
         if "retention" in given and retention is Retention.ACTIVE:
             memory.restore(identifier)
@@ -55,8 +50,8 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
             memory.archive(identifier)
         elif retention is Retention.DELETED:
             memory.delete(identifier)
-        found = reading.find(memory.parts, memory.agent_id, identifier, deleted=True)
-        return shown(memory.parts, found)
+        found = reading.find(memory.engine, memory.agent_id, identifier, deleted=True)
+        return shown(memory.engine, found)
 
 
 def _check_may_be_pinned(arguments: Json) -> None:
@@ -71,7 +66,7 @@ def _check_may_be_pinned(arguments: Json) -> None:
 
 def history(memory: AgentMemory, arguments: Json) -> Json:
     """The versions of what is stored under a key."""
-    return {"results": [shown(memory.parts, each) for each in memory.history(arguments["key"])]}
+    return {"results": [shown(memory.engine, each) for each in memory.history(arguments["key"])]}
 
 
 def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
@@ -88,7 +83,7 @@ def recall(memory: AgentMemory, arguments: Json) -> Json:
     scored = zip(found.items, found.scores, found.matches, strict=True)
     return {
         "results": [
-            {**shown(memory.parts, item), "score": score, **_match(match)}
+            {**shown(memory.engine, item), "score": score, **_match(match)}
             for item, score, match in scored
         ],
         "promoted": list(found.promoted),
@@ -132,7 +127,7 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
     if "memory_id" in arguments:
         if arguments.keys() & {"from", "lines"}:
             raise InvalidInput("from and lines are for notes", hint="a memory is given whole")
-        return {"memory": shown(memory.parts, memory.get(arguments["memory_id"]))}
+        return {"memory": shown(memory.engine, memory.get(arguments["memory_id"]))}
     path, first = arguments["path"], arguments.get("from", 1)
     lines = memory.memory_get(path, first, arguments.get("lines"))
     return {"path": lines.path, "from": lines.first, "to": lines.last, "text": lines.text}
@@ -208,13 +203,13 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
 
 def advance(memory: AgentMemory, arguments: Json) -> Json:
     """Move the bank's clock."""
-    bank = memory.parts
+    bank = memory.engine
     with bank.changing():
         return clock.pass_time(bank, clock.chosen_tick(bank, **arguments))._asdict()
 
 
 def _scored(memory: AgentMemory, hit: Hit) -> Json:
-    return {**shown(memory.parts, hit.memory), **scores_of(hit)}
+    return {**shown(memory.engine, hit.memory), **scores_of(hit)}
 
 
 def scores_of(hit: Hit) -> Json:

@@ -6,8 +6,6 @@ from typing import Any
 from .operation import Operation, allows
 from .operations import OPERATIONS
 
-__all__ = ["anthropic_schemas", "openai_schemas"]
-
 
 def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """For ``tools=`` of OpenAI's chat completions, and of services with the same API."""

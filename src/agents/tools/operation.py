@@ -7,8 +7,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from ..bank.agent_memory import AgentMemory
 from .shapes import Schema
 
-__all__ = ["WHY_NOT", "Operation", "Permission", "Route", "allows"]
-
 Permission = Literal["read", "write", "tell", "advance"]
 """What a caller may do; each permission includes those before it."""
 

@@ -35,8 +35,6 @@ from .shapes import (
 )
 from .social_operations import SOCIAL_OPERATIONS
 
-__all__ = ["ERROR", "OPERATIONS"]
-
 ERROR: Schema = object_of(
     {
         "error": object_of(

@@ -9,8 +9,6 @@ from ..memory.temperature import TEMPERATURE_NAMES
 from .operation import Operation
 from .operations import OPERATIONS
 
-__all__ = ["operations_with", "renamed"]
-
 _CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _SAME = {
     "session_id": ("session",),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from ..engine import reading
-from ..engine.open_bank import OpenBank
+from ..engine.engine import Engine
 from ..memory.kinds import KINDS
 from ..memory.records import VALUE as VALUE_KEY
 from ..memory.records import Memory
@@ -12,37 +12,6 @@ from ..memory.retention import RETENTION_NAMES
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import TIER_NAMES
 from ..rules.suggestions import MOST_IDS, What
-
-__all__ = [
-    "CONTENT",
-    "FILTERS",
-    "ID",
-    "KEPT",
-    "KEY",
-    "KIND",
-    "LIMIT",
-    "MATCH",
-    "MATCHED",
-    "MEMORY",
-    "MOST_SAID",
-    "QUERY",
-    "RETENTION",
-    "SCORE",
-    "SCORED",
-    "STATUS",
-    "TAGS",
-    "TEMPERATURE",
-    "TIER",
-    "VALUE",
-    "Schema",
-    "any_of",
-    "list_of",
-    "memory_json",
-    "object_of",
-    "shown",
-    "typed",
-    "whole",
-]
 
 Schema = dict[str, Any]
 
@@ -259,7 +228,7 @@ STATUS = object_of(
 )
 
 
-def shown(bank: OpenBank, memory: Memory) -> dict[str, Any]:
+def shown(bank: Engine, memory: Memory) -> dict[str, Any]:
     """A memory as JSON for whoever looks at it."""
     return {
         **memory_json(memory),
@@ -278,7 +247,7 @@ def _value(memory: Memory) -> dict[str, Any]:
     return {"metadata": rest, "value": memory.value}
 
 
-def _insight(bank: OpenBank, memory: Memory) -> dict[str, Any]:
+def _insight(bank: Engine, memory: Memory) -> dict[str, Any]:
     """The evidence of an insight, and what speaks against it; nothing for other memories."""
     if not memory.evidence:
         return {}

@@ -7,15 +7,13 @@ from ..engine import upkeep
 from ..errors import InvalidInput
 from .shapes import shown
 
-__all__ = ["leave", "post", "retract", "tell", "trust"]
-
 Json = dict[str, Any]
 
 
 def tell(memory: AgentMemory, arguments: Json) -> Json:
     """Tell agents that the bank has; a client makes no new agents."""
-    with memory.parts.using():
-        known = set(upkeep.agents(memory.parts))
+    with memory.engine.using():
+        known = set(upkeep.agents(memory.engine))
         for name in arguments["to"]:
             if name not in known and name != memory.agent_id:
                 raise InvalidInput(f"there is no agent {name!r:.80}", hint="name another agent")
@@ -30,14 +28,14 @@ def retract(memory: AgentMemory, arguments: Json) -> Json:
 
 def trust(memory: AgentMemory, arguments: Json) -> Json:
     teller = arguments["teller"]
-    with memory.parts.using():
+    with memory.engine.using():
         if "trust" in arguments:
             memory.trust(teller, arguments["trust"])
         return {"teller": teller, "trust": memory.trust_of(teller)}
 
 
 def post(memory: AgentMemory, arguments: Json) -> Json:
-    return shown(memory.parts, memory.post(**arguments))
+    return shown(memory.engine, memory.post(**arguments))
 
 
 def leave(memory: AgentMemory, arguments: Json) -> Json:

@@ -4,8 +4,6 @@ from . import social_handlers as handlers
 from .operation import Operation, Route
 from .shapes import CONTENT, ID, MEMORY, TIER, list_of, object_of, typed
 
-__all__ = ["SOCIAL_OPERATIONS"]
-
 _EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
 _AGENT = typed("string", "The id of another agent of the bank.", minLength=1, maxLength=128)
 _GROUP = typed("string", "The name of a group.", minLength=1, maxLength=127)

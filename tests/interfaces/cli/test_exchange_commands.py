@@ -201,7 +201,7 @@ def test_an_import_is_one_commit(tiermem: Command, other: Path) -> None:
     path = write("\n".join(map(json.dumps, rows)))
     assert tiermem("import", other, path).out == "stored 5,000 memories of 7 agents\n"
     with MemoryBank.at(other) as bank:
-        assert bank.parts.ledger.journal.head == 1
+        assert bank.engine.journal.head == 1
 
 
 def test_an_import_says_how_many_the_caps_moved(tiermem: Command, other: Path) -> None:

@@ -33,7 +33,7 @@ def texts(folder: Path) -> list[str]:
 
 def commits(folder: Path) -> int:
     with MemoryBank.at(folder) as bank:
-        return bank.parts.ledger.journal.head
+        return bank.engine.journal.head
 
 
 def ids(folder: Path) -> list[str]:

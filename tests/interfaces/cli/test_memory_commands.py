@@ -63,7 +63,7 @@ def test_status_says_how_far_the_store_is_behind(tiermem: Command, tmp_path: Pat
     tiermem("init", tmp_path / "bank")
     for text in ("the well is dry", "the ford is deep"):
         tiermem("add", tmp_path / "bank", "--agent", "alice", text)
-    head = MemoryBank.at(tmp_path / "bank").parts.ledger.journal.head
+    head = MemoryBank.at(tmp_path / "bank").engine.journal.head
     assert store() == f"store\tchroma, {head} commits behind the journal"
     tiermem("sync", tmp_path / "bank")
     assert store() == "store\tchroma, in step"

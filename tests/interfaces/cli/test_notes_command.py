@@ -48,7 +48,7 @@ def on_disk(folder: Path, path: str) -> Path:
 def unpublished(folder: Path, path: str) -> None:
     """Make a note one that was committed, and is not in its place yet."""
     with MemoryBank.at(folder) as bank:
-        token = bank.parts.ledger.resident.block("alice").notes[path].token
+        token = bank.engine.state.block("alice").notes[path].token
     note = on_disk(folder, path)
     note.rename(note.with_name(f".{note.name}.{token}-none.new"))
 

@@ -233,7 +233,7 @@ def test_mem0s_store_is_exact_after_run_and_after_going_back(
         assert_store_is_exact(bank)
     again = tiermem("resume", "r", "--from-tick", 3, "--ticks", 4)
     with MemoryBank.at("r/bank") as bank:
-        commits = bank.parts.ledger.journal.head
+        commits = bank.engine.journal.head
     assert f"commits in mem0's store {commits}/{commits}" in again.err  # it is made anew
     with MemoryBank.open(Path("r/bank"), storage={"sync": "manual"}) as bank:
         assert bank.tick == 4

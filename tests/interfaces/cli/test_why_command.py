@@ -266,7 +266,7 @@ def test_a_replay_notices_other_decisions(tiermem: Command, whole: Path) -> None
     def swapped(first: Path, second: Path) -> None:
         shutil.copytree(first, second)
         with Run.open(second) as run:
-            journal = run.bank.parts.ledger.journal
+            journal = run.bank.engine.journal
             (_, data), *_ = journal.decisions(4)
             with journal.file.writing():
                 commit = journal.commit_of(6)

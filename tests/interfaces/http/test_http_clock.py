@@ -41,7 +41,7 @@ def test_a_ttl_expires_over_http(service: Served, wall: WallClock) -> None:
 
 
 def test_reading_writes_only_when_the_tick_has_changed(service: Served, wall: WallClock) -> None:
-    journal = service.bank.parts.ledger.journal
+    journal = service.bank.engine.journal
     with service.agent("alice", "read") as reader:
         before = journal.head
         for _ in range(3):
@@ -58,8 +58,8 @@ def test_time_passes_though_nobody_asks(tmp_path: Path, wall: WallClock) -> None
     with served(tmp_path / "bank", clock=every_second) as service:
         service.bank.agent("alice").add("Fleeting", ttl=60)
         wall.go(hours=1)
-        eventually(lambda: service.bank.parts.ledger.totals.expired)
-        assert service.bank.parts.ledger.totals.expired == 1
+        eventually(lambda: service.bank.engine.ledger.totals.expired)
+        assert service.bank.engine.ledger.totals.expired == 1
         assert service.bank.tick == 3600
 
 

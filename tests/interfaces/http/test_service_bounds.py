@@ -106,7 +106,7 @@ def test_metrics_are_as_many_with_many_tokens_and_agents(tmp_path: Path) -> None
         assert all(each == second for each in others)
         assert len(service._gate.answered) == 6
         kept = {
-            name: value for name, value in vars(bank.parts.metrics).items() if value is not None
+            name: value for name, value in vars(bank.engine.metrics).items() if value is not None
         }
         assert all(isinstance(value, int | float) for value in kept.values())
         assert service._gate.answered["memory_recall", 200] == 30

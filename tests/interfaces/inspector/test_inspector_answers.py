@@ -398,7 +398,7 @@ def _states(bank: MemoryBank, ids: list[str]) -> list[tuple[str, str, str, bool]
     """Where memories of alice stand now: tier, temperature, retention, whether they are over."""
     found = []
     for identifier in ids:
-        memory = bank.parts.ledger.resident.memory("alice", int(identifier[-12:], 16))
+        memory = bank.engine.state.memory("alice", int(identifier[-12:], 16))
         assert memory is not None
         names = TIER_NAMES[memory.tier], TEMPERATURE_NAMES[memory.temperature]
         over = memory.is_expired(bank.tick)

@@ -55,7 +55,7 @@ def meet(request: pytest.FixtureRequest, alice: AgentMemory) -> Meet:
 
 @asynccontextmanager
 async def connected(memory: AgentMemory, may_write: bool, mode: str) -> AsyncIterator[Client]:
-    agent = AsyncMemoryBank(MemoryBank(memory.parts)).agent(memory.agent_id)
+    agent = AsyncMemoryBank(MemoryBank(memory.engine)).agent(memory.agent_id)
     access = Access(agent, "write" if may_write else "read")
     async with Client(make_server(lambda _: access), mode=mode) as client:
         yield client
@@ -84,7 +84,7 @@ def test_the_tools_are_the_table(meet: Meet) -> None:
 
 def test_every_tool_answers_as_its_schema_says(meet: Meet, alice: AgentMemory) -> None:
     (identifier,) = [each.id for each in alice.all() if each.content == "east is far"]
-    MemoryBank(alice.parts).group("guild", ["alice"])
+    MemoryBank(alice.engine).group("guild", ["alice"])
 
     async def work(client: Client) -> None:
         await client.list_tools()  # so that the client checks results too
@@ -175,7 +175,7 @@ def test_a_bug_is_a_result_without_details(
 
 def test_who_may_only_read_sees_and_calls_only_what_reads(meet: Meet, alice: AgentMemory) -> None:
     alice.add("west is near <1 0>")
-    before = MemoryBank(alice.parts).state_hash()
+    before = MemoryBank(alice.engine).state_hash()
 
     async def work(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == READ
@@ -196,18 +196,18 @@ def test_who_may_only_read_sees_and_calls_only_what_reads(meet: Meet, alice: Age
         await client.get_prompt("flush")
 
     meet(work, may_write=False)
-    assert MemoryBank(alice.parts).state_hash() == before  # to look is no use of a memory
+    assert MemoryBank(alice.engine).state_hash() == before  # to look is no use of a memory
 
 
 def test_who_may_write_uses_what_is_found(meet: Meet, alice: AgentMemory) -> None:
     alice.add("west is near <1 0>")
 
     async def work(client: Client) -> None:
-        before = MemoryBank(alice.parts).state_hash()
+        before = MemoryBank(alice.engine).state_hash()
         await client.call_tool("memory_search", {"query": "<1 0>"})
-        searched = MemoryBank(alice.parts).state_hash()
+        searched = MemoryBank(alice.engine).state_hash()
         await client.get_prompt("recall", {"query": "<1 0>"})
-        assert len({before, searched, MemoryBank(alice.parts).state_hash()}) == 3
+        assert len({before, searched, MemoryBank(alice.engine).state_hash()}) == 3
 
     meet(work)
 

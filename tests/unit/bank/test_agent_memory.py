@@ -19,7 +19,7 @@ from agents import (
     TierMemError,
 )
 
-OpenBank = Callable[..., MemoryBank]
+Engine = Callable[..., MemoryBank]
 
 BY_ID: dict[str, Callable[[AgentMemory, Any], object]] = {
     "get": lambda agent, id_: agent.get(id_),

@@ -113,10 +113,10 @@ def all_public(kind: type) -> set[str]:
     ("kind", "twin", "left_out"),
     [
         # What a simulation keeps of its ticks: run() reaches it.
-        (MemoryBank, AsyncMemoryBank, {"parts", "ticks"}),
-        (AgentMemory, AsyncAgentMemory, {"parts"}),
+        (MemoryBank, AsyncMemoryBank, {"engine", "ticks"}),
+        (AgentMemory, AsyncAgentMemory, {"engine"}),
         (AgentNotes, AsyncAgentNotes, set()),
-        (Group, AsyncGroup, {"parts"}),
+        (Group, AsyncGroup, {"engine"}),
         (NoteWatch, AsyncNoteWatch, set()),
     ],
 )

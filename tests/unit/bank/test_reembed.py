@@ -122,7 +122,7 @@ def test_a_dry_run_changes_nothing_and_says_how_far_the_embedders_agree(tmp_path
         assert done.agreement is not None
         assert 0 < done.agreement < 0.6
         assert bank.state_hash() == whole
-        same = FromFunction(bank.parts.embedder.units, 256, name="test/same")
+        same = FromFunction(bank.engine.embedder.units, 256, name="test/same")
         alike = MemoryBank.reembed(tmp_path / "bank", same, dry_run=True).agreement
         assert alike is not None
         assert alike > 0.95

@@ -36,8 +36,8 @@ def nothing_moves_unless_asked(alice: AgentMemory) -> None:
     for kind in ("decision", "preference", "fact"):
         alice.add(f"{kind} <1 0>", kind=kind, tags=["blocker"])
     for tick in range(1, 300):
-        alice.parts.ledger.advance(tick)
-        alice.parts.movement.sweep()
+        alice.engine.ledger.advance(tick)
+        alice.engine.movement.sweep()
         alice.search("<1 0>")
     assert {each.temperature for each in alice.all()} == {WARM}
 
@@ -84,8 +84,8 @@ def idle_days_fade(alice: AgentMemory) -> None:
         alice.search(four.content, 1)
     found: dict[str, list[int]] = {each.id: [] for each in (never, once, four)}
     for day in range(1, 300):
-        alice.parts.ledger.advance(day * DAY)
-        alice.parts.movement.sweep()
+        alice.engine.ledger.advance(day * DAY)
+        alice.engine.movement.sweep()
         for memory in (never, once, four):
             found[memory.id].append(alice.get(memory.id).temperature)
     firsts = [[own.index(WARM) + 1, own.index(COLD) + 1] for own in found.values()]
@@ -103,7 +103,7 @@ def compaction_moves(alice: AgentMemory) -> None:
 
 def recency_importance_and_relevance_add_up(alice: AgentMemory) -> None:
     alice.add("old <1 0>", importance=10)
-    alice.parts.ledger.advance(10 * DAY)
+    alice.engine.ledger.advance(10 * DAY)
     alice.add("new <0 1>", importance=1)
     rows = {row.memory.content: row for row in alice.explain("<1 0>", 2)}
     old, new = rows["old <1 0>"], rows["new <0 1>"]
@@ -122,7 +122,7 @@ def the_tier_is_the_importance(alice: AgentMemory) -> None:
 
 def pinned_memories_are_ranked(alice: AgentMemory) -> None:
     alice.add("pin <0 1>", "pinned")
-    alice.parts.ledger.advance(90 * DAY)
+    alice.engine.ledger.advance(90 * DAY)
     alice.add_many([("a <1 0>", 0), ("b <1 0>", 0)])
     assert [hit.memory.content for hit in alice.search("<1 0>", 2)] == ["b <1 0>", "a <1 0>"]
 
@@ -130,7 +130,7 @@ def pinned_memories_are_ranked(alice: AgentMemory) -> None:
 def each_search_adds_strength(alice: AgentMemory) -> None:
     memory = alice.add("a <1 0>")
     for recalls in range(4):
-        alice.parts.ledger.advance(alice.parts.tick + 2 * DAY)
+        alice.engine.ledger.advance(alice.engine.tick + 2 * DAY)
         (row,) = alice.explain("<1 0>", 1)
         assert row.recency == pytest.approx(math.exp(-2 / (1 + recalls)), abs=1e-6)
         assert alice.search("<1 0>", 1)[0].memory.id == memory.id

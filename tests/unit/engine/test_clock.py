@@ -19,11 +19,11 @@ Opened = Callable[..., MemoryBank]
 
 
 def commits(bank: MemoryBank) -> int:
-    return bank.parts.ledger.journal.head
+    return bank.engine.journal.head
 
 
 def last_events(bank: MemoryBank) -> list[list[Any]]:
-    journal = bank.parts.ledger.journal
+    journal = bank.engine.journal
     (last,) = journal.commits(after=journal.head - 1)
     events: list[list[Any]] = json.loads(last.events)
     return events
@@ -66,7 +66,7 @@ def test_without_a_wall_clock_no_time_passes(opened: Opened, wall: WallClock) ->
         wall.go(days=9)
         bank.follow_clock()
         assert bank.tick == 0
-        assert bank.parts.ledger.journal.get("clock") is None
+        assert bank.engine.journal.get("clock") is None
 
 
 def test_a_bank_in_memory_can_follow_it_too(wall: WallClock) -> None:
@@ -363,7 +363,7 @@ def test_what_a_checkpoint_restores_is_as_old_as_it_is(
 def test_an_anchor_that_says_nothing_is_damage(opened: Opened, tmp_path: Path) -> None:
     opened().close()
     with MemoryBank.open(tmp_path / "bank", embedder=Directions(), clock={"mode": "ticks"}) as bank:
-        bank.parts.ledger.journal.set(clock=["soon", None])
+        bank.engine.journal.set(clock=["soon", None])
     with pytest.raises(BankError, match="can't be read"):
         opened()
 

@@ -19,7 +19,7 @@ def made_before_the_setting(folder: Path, tick: int = 0) -> None:
     with MemoryBank.open(folder, embedder=Directions(), storage=MANUAL) as bank:
         bank.agent("alice").add("Old", ttl=5)
         bank.advance(tick)
-        journal = bank.parts.ledger.journal
+        journal = bank.engine.journal
         identity = journal.get("bank")
         del identity["settings"]["clock"]["mode"]
         journal.set(bank=identity)

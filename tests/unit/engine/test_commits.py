@@ -24,7 +24,7 @@ def vector_bank() -> MemoryBank:
 
 
 def texts(bank: MemoryBank) -> list[str]:
-    return [commit.events for commit in bank.parts.ledger.journal.commits(after=0)]
+    return [commit.events for commit in bank.engine.journal.commits(after=0)]
 
 
 def assert_as_json_writes_it(written: Iterable[str]) -> None:
@@ -146,7 +146,7 @@ def test_an_interrupt_right_after_a_commit_hides_no_cold_memory(
 ) -> None:
     alice = bank.agent("alice")
     alice.add("first")
-    journal = bank.parts.ledger.journal
+    journal = bank.engine.journal
     append = journal.append
 
     def interrupted(*arguments: Any) -> None:

@@ -26,7 +26,7 @@ class Work:
     def __init__(self, bank: MemoryBank) -> None:
         self.instructions = 0
         self.steps = 0
-        self._database = bank.parts.ledger.journal.file.db
+        self._database = bank.engine.journal.file.db
 
     def __enter__(self) -> "Work":
         self._database.set_progress_handler(self._step, 1)

@@ -19,7 +19,7 @@ from agents import (
 from agents.bank.history import branch, rewind
 from agents.exchange.importing import store_rows
 from agents.exchange.memory_rows import Row, exported
-from banks import MANUAL, OpenBank, contents, everything, undone, value
+from banks import MANUAL, Engine, contents, everything, undone, value
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact
 
@@ -59,7 +59,7 @@ def test_the_tier_stays_unless_one_is_given(alice: AgentMemory) -> None:
     assert alice.add("e", None).tier.name == "NORMAL"
 
 
-def test_a_pin_needs_no_unpinning_and_its_successor_has_its_place(make_bank: OpenBank) -> None:
+def test_a_pin_needs_no_unpinning_and_its_successor_has_its_place(make_bank: Engine) -> None:
     bank = make_bank(memory=CAPS)
     alice = bank.agent("alice")
     alice.add("first", "pinned", key="k")
@@ -76,7 +76,7 @@ def test_a_pin_needs_no_unpinning_and_its_successor_has_its_place(make_bank: Ope
     assert texts(alice.all("critical")) == ["first again"]
 
 
-def test_a_full_tier_that_rejects_takes_a_successor(make_bank: OpenBank) -> None:
+def test_a_full_tier_that_rejects_takes_a_successor(make_bank: Engine) -> None:
     alice = make_bank(memory={**CAPS, "on_tier_full": "reject"}).agent("alice")
     alice.add("a", "pinned", key="k")
     alice.add("b", "pinned")
@@ -164,7 +164,7 @@ def test_what_can_not_be_updated(alice: AgentMemory) -> None:
     assert alice.count() == 0
 
 
-def test_a_note_is_not_superseded(open_bank: OpenBank) -> None:
+def test_a_note_is_not_superseded(open_bank: Engine) -> None:
     alice = open_bank().agent("alice")
     alice.notes.write("MEMORY.md", "Never trade fish.")
     (chunk,) = alice.all()
@@ -224,9 +224,7 @@ def test_what_is_gone_is_not_superseded(bank: MemoryBank, alice: AgentMemory) ->
 
 @pytest.mark.usefixtures("snapshots_on_close")
 @pytest.mark.parametrize("tier", ["pinned", "critical", "normal"])
-def test_a_purged_version_changes_nothing_else(
-    open_bank: OpenBank, tier: str, folder: Path
-) -> None:
+def test_a_purged_version_changes_nothing_else(open_bank: Engine, tier: str, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     former = alice.add("secret meat", tier, {"x": "secret too"}, key="k")
@@ -242,7 +240,7 @@ def test_a_purged_version_changes_nothing_else(
     assert b"secret" not in (folder / "journal.db").read_bytes()
 
 
-def test_it_is_one_commit(open_bank: OpenBank, folder: Path) -> None:
+def test_it_is_one_commit(open_bank: Engine, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     alice.add("a", "pinned", key="k")
@@ -267,7 +265,7 @@ def test_an_undone_transaction_leaves_the_former(bank: MemoryBank, alice: AgentM
 
 @pytest.mark.usefixtures("snapshots_on_close")
 def test_keys_survive_reopening_checkpoints_branches_and_the_past(
-    open_bank: OpenBank, folder: Path, tmp_path: Path
+    open_bank: Engine, folder: Path, tmp_path: Path
 ) -> None:
     bank = open_bank(memory=CAPS)
     for tick, text in enumerate("abc"):
@@ -296,14 +294,14 @@ def test_keys_survive_reopening_checkpoints_branches_and_the_past(
     assert texts(open_bank().agent("alice").history("k")) == ["a", "b"]
 
 
-def test_an_export_and_an_import_keep_keys_and_history(make_bank: OpenBank) -> None:
+def test_an_export_and_an_import_keep_keys_and_history(make_bank: Engine) -> None:
     alice = make_bank().agent("alice")
     for text in "abc":
         alice.add(text, "pinned" if text == "a" else None, key="k")
     other = alice.add("x", key="o")
     alice.archive(alice.add("y", key="o").id)
     alice.restore(other.id)
-    source = MemoryBank(alice.parts)
+    source = MemoryBank(alice.engine)
     rows = [dict(row) for row in exported(source, ["alice"], archived=True)]
     copy = make_bank()
     given = [Row(f"row {n}", json.loads(json.dumps(row))) for n, row in enumerate(rows)]

@@ -16,7 +16,7 @@ from agents import (
 from agents.memory.sources import Links
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
-from banks import OpenBank, contents, everything, undone
+from banks import Engine, contents, everything, undone
 from worlds import Diary, Mind
 
 LIE, TRUTH = "the well is poisoned <1 0>", "the well is clean <1 0>"
@@ -89,7 +89,7 @@ def test_only_ones_own_memories_are_linked(bank: MemoryBank, alice: AgentMemory)
     assert everything(bank) == before
 
 
-def test_links_are_kept(open_bank: OpenBank, snapshots_on_close: None) -> None:
+def test_links_are_kept(open_bank: Engine, snapshots_on_close: None) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     lie, truth, third = alice.add(LIE), alice.add(TRUTH), alice.add("third", contradicts=None)
@@ -191,7 +191,7 @@ def test_nobody_is_told_of_what_was_told_to_nobody(bank: MemoryBank, alice: Agen
 
 
 def test_in_a_simulation_a_correction_reaches_those_that_were_told(bank: MemoryBank) -> None:
-    prefix = bank.parts.ledger.resident.block("alice").prefix
+    prefix = bank.engine.state.block("alice").prefix
     lie = prefix + f"{1:012x}"
     script = {
         1: Action("tell", {"to": "bob", "memory_id": lie}),
@@ -211,7 +211,7 @@ def test_in_a_simulation_a_correction_reaches_those_that_were_told(bank: MemoryB
 
 
 def test_in_a_simulation_there_must_be_a_correction(bank: MemoryBank) -> None:
-    prefix = bank.parts.ledger.resident.block("alice").prefix
+    prefix = bank.engine.state.block("alice").prefix
     retract = Action("retract", {"memory_id": prefix + f"{1:012x}"})
     mind = Mind(lambda seen: [retract] if (seen.agent_id, seen.tick) == ("alice", 1) else [])
     loop = Loop(bank, Diary(), mind, ["alice", "bob"])

@@ -8,7 +8,7 @@ import pytest
 from agents import AgentMemory, MemoryBank, tools
 from agents.errors import BankClosed
 from agents.simulation import Loop, Observation
-from banks import OpenBank, undone
+from banks import Engine, undone
 from worlds import Diary, Mind
 
 NAMES = {
@@ -34,7 +34,7 @@ def test_a_closed_bank_has_no_metrics(bank: MemoryBank) -> None:
         bank.metrics()
 
 
-def test_a_search_of_who_only_looks_on_is_a_search_and_no_use(make_bank: OpenBank) -> None:
+def test_a_search_of_who_only_looks_on_is_a_search_and_no_use(make_bank: Engine) -> None:
     bank = make_bank()
     memory = bank.agent("alice").add("salt <1 0>")
     before = bank.state_hash()
@@ -90,7 +90,7 @@ def test_what_is_undone_does_not_count(bank: MemoryBank, alice: AgentMemory) -> 
     assert bank.metrics()["memory_promotion_count"] == 1
     alice.add("a plain commit")
     assert bank.metrics()["memory_promotion_count"] == 1
-    assert bank.parts.ledger.totals.added == 2
+    assert bank.engine.ledger.totals.added == 2
 
 
 def test_an_expired_memory_counts_when_it_is_swept(bank: MemoryBank, alice: AgentMemory) -> None:
@@ -117,14 +117,14 @@ def test_hot_utilization_is_that_of_the_fullest_agent(make_bank: Callable[..., A
     assert bank.metrics()["memory_hot_utilization"] == 0.5
 
 
-def test_counts_begin_anew_when_the_bank_is_opened(open_bank: OpenBank) -> None:
+def test_counts_begin_anew_when_the_bank_is_opened(open_bank: Engine) -> None:
     alice = open_bank().agent("alice")
     alice.promote(alice.add("one").id)
     assert open_bank().metrics() == {**dict.fromkeys(NAMES, 0), "memory_hot_utilization": 0.001}
 
 
 def test_each_tick_of_a_run_records_what_is_hot_warm_and_cold_and_what_moved(
-    make_bank: OpenBank,
+    make_bank: Engine,
 ) -> None:
     bank = make_bank(
         temperature={"hot_max_facts": 1, "hot_max_tokens": 100, "min_score": 0.5},

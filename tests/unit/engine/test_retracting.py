@@ -15,7 +15,7 @@ from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
 from agents.storage.state.origins import copies_of
 from agents.storage.state.state import State
-from banks import OpenBank, contents
+from banks import Engine, contents
 from worlds import Diary, Mind
 
 MANY = [f"agent-{number:02}" for number in range(60)]
@@ -68,7 +68,7 @@ def test_an_agent_that_knows_it_of_itself_keeps_it(bank: MemoryBank) -> None:
     assert bank.agent("ann").get(lie).retention is Retention.ACTIVE
 
 
-def test_earlier_tellers_are_kept(open_bank: OpenBank) -> None:
+def test_earlier_tellers_are_kept(open_bank: Engine) -> None:
     bank = open_bank()
     lie = bank.agent("ann").add(LIE).id
     bank.agent("ann").broadcast(lie, ["cat", "dan", "eve"])
@@ -86,7 +86,7 @@ def test_earlier_tellers_are_kept(open_bank: OpenBank) -> None:
 
 def test_what_two_tellers_leave_is_as_before(bank: MemoryBank) -> None:
     roundabout(bank)
-    held = bank.parts.ledger.resident.block("bob").holdings
+    held = bank.engine.state.block("bob").holdings
     assert held is not None
     assert held.of(HEARD) == {"1": [2, "ann", bank.tick]}
 
@@ -96,16 +96,14 @@ def test_as_many_tellers_as_are_kept_bound_what_is_held(bank: MemoryBank) -> Non
     names = [f"agent-{number:02}" for number in range(40)]
     for told in bank.agent("ann").broadcast(lie, names):
         bank.agent(told.listener).tell("bob", told.memory_id)
-    held = bank.parts.ledger.resident.block("bob").holdings
+    held = bank.engine.state.block("bob").holdings
     assert held is not None
     ((times, teller, _, others),) = held.of(HEARD).values()
     assert (times, teller, others) == (40, names[-1], names[7:39])
 
 
 def test_in_a_simulation_it_reaches_all_whom_the_agent_told(bank: MemoryBank) -> None:
-    first = {
-        name: bank.parts.ledger.resident.block(name).prefix + f"{1:012x}" for name in ("ann", "cat")
-    }
+    first = {name: bank.engine.state.block(name).prefix + f"{1:012x}" for name in ("ann", "cat")}
     script = {
         (1, "ann"): Action("tell", {"to": "cat", "memory_id": first["ann"]}),
         (2, "cat"): Action("tell", {"to": "bob", "memory_id": first["cat"]}),
@@ -126,7 +124,7 @@ def test_in_a_simulation_it_reaches_all_whom_the_agent_told(bank: MemoryBank) ->
 
 
 def test_in_a_simulation_what_was_superseded_is_not_told(bank: MemoryBank) -> None:
-    prefix = bank.parts.ledger.resident.block("ann").prefix
+    prefix = bank.engine.state.block("ann").prefix
     lie, truth = (prefix + f"{number:012x}" for number in (1, 2))
     script = {
         1: Action("store_memory", {"content": TRUTH, "supersedes": lie}),
@@ -156,7 +154,7 @@ def test_in_a_simulation_what_was_superseded_is_not_told(bank: MemoryBank) -> No
 def test_a_correction_crosses_as_json_also_one_of_before(bank: MemoryBank) -> None:
     _, at_cat, _ = roundabout(bank)
     copy = bank.agent("cat").get(at_cat)
-    one = correcting(copied(bank.parts, copy), copy, ["an origin"])
+    one = correcting(copied(bank.engine, copy), copy, ["an origin"])
     row = json.loads(json.dumps(one))
     assert Telling.of(row) == one
     assert Telling.of(row[:-1]) == one._replace(instead_of=())
@@ -235,7 +233,7 @@ def test_what_another_told_stays(bank: MemoryBank) -> None:
 
 
 def test_in_a_simulation_a_second_correction_supersedes_the_first(bank: MemoryBank) -> None:
-    prefix = bank.parts.ledger.resident.block("ann").prefix
+    prefix = bank.engine.state.block("ann").prefix
     lie, first = (prefix + f"{number:012x}" for number in (1, 2))
     script = {
         1: Action("tell", {"to": "bob", "memory_id": lie}),
@@ -308,9 +306,9 @@ def test_a_correction_to_all_that_hear_looks_at_each_agent_a_few_times(
     """As a simulation delivers it, or each cell of a spread one to its own agents."""
     first = bank.agent(MANY[0])
     lie = first.get(told_to_all(bank, MANY[:30]))
-    said = correcting(copied(bank.parts, first.add(TRUTH)), lie)
+    said = correcting(copied(bank.engine, first.add(TRUTH)), lie)
     looks = looks_counted(monkeypatch)
-    told = deliver(bank.parts, [said._replace(receiver=each) for each in MANY[1:]])
+    told = deliver(bank.engine, [said._replace(receiver=each) for each in MANY[1:]])
     assert [each.listener for each in told] == MANY[1:30]
     assert max(looks.values()) <= 8
 
@@ -386,7 +384,7 @@ def test_a_long_row_of_insights_is_looked_through(bank: MemoryBank, alice: Agent
 
 
 @pytest.mark.parametrize(("most", "hot"), [(3, 3), (50, 8)])
-def test_hot_limits_hold_for_what_is_told(open_bank: OpenBank, most: int, hot: int) -> None:
+def test_hot_limits_hold_for_what_is_told(open_bank: Engine, most: int, hot: int) -> None:
     bank = open_bank(temperature={"hot_max_facts": most, "initial": "hot"})
     alice, bob = bank.agent("alice"), bank.agent("bob")
     told = [alice.tell("bob", alice.add(f"fact {n} <1 0>").id).memory_id for n in range(8)]

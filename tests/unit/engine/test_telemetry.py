@@ -47,7 +47,7 @@ def program() -> Iterator[Program]:
 
 
 def test_every_metric_is_an_instrument(program: Program, bank: MemoryBank) -> None:
-    telemetry.observe(bank.parts, program.provider)
+    telemetry.observe(bank.engine, program.provider)
     alice = bank.agent("alice")
     alice.add("fish <1 0>")
     alice.recall("<1 0>")
@@ -67,7 +67,7 @@ def test_every_metric_is_an_instrument(program: Program, bank: MemoryBank) -> No
 def test_banks_are_told_apart(program: Program, make_bank: MakeBank) -> None:
     for number in (1, 2):
         bank = make_bank()
-        telemetry.observe(bank.parts, program.provider)
+        telemetry.observe(bank.engine, program.provider)
         for each in range(number):
             bank.agent("alice").promote(bank.agent("alice").add(f"{each}").id)
     points = program.points()["memory_promotion_count"]
@@ -77,11 +77,11 @@ def test_banks_are_told_apart(program: Program, make_bank: MakeBank) -> None:
 
 def test_a_closed_bank_gives_nothing_and_is_not_kept(program: Program) -> None:
     bank = MemoryBank.ephemeral()
-    telemetry.observe(bank.parts, program.provider)
+    telemetry.observe(bank.engine, program.provider)
     assert program.points()
     bank.close()
     assert program.points() == {}
-    kept = weakref.ref(bank.parts)
+    kept = weakref.ref(bank.engine)
     del bank
     gc.collect()
     assert kept() is None
@@ -89,8 +89,8 @@ def test_a_closed_bank_gives_nothing_and_is_not_kept(program: Program) -> None:
 
 def test_a_forgotten_bank_is_not_kept(program: Program) -> None:
     bank = MemoryBank.ephemeral()
-    telemetry.observe(bank.parts, program.provider)
-    kept = weakref.ref(bank.parts)
+    telemetry.observe(bank.engine, program.provider)
+    kept = weakref.ref(bank.engine)
     del bank
     gc.collect()
     assert kept() is None
@@ -98,7 +98,7 @@ def test_a_forgotten_bank_is_not_kept(program: Program) -> None:
 
 
 def test_no_text_of_a_memory_goes_out(program: Program, bank: MemoryBank) -> None:
-    telemetry.observe(bank.parts, program.provider)
+    telemetry.observe(bank.engine, program.provider)
     bank.agent("alice").add("the vault's password", "pinned")
     bank.agent("alice").recall("password")
     data = program.reader.get_metrics_data()

@@ -28,7 +28,7 @@ from agents.exchange.memory_rows import Row, exported
 from agents.memory.metadata import KeptMetadata
 from agents.memory.requests import PLAIN_OPTIONS, NewBatch
 from agents.memory.sources import SOURCE, Heard
-from banks import OpenBank, everything, undone
+from banks import Engine, everything, undone
 from embedders import Directions
 
 NEWS = "agent_X is a scammer <1 0>"
@@ -155,7 +155,7 @@ def test_a_cold_copy_that_is_told_again_is_warm(bank: MemoryBank, alice: AgentMe
 
 
 def test_a_broadcast_is_one_commit(bank: MemoryBank, alice: AgentMemory) -> None:
-    own, journal = alice.add(NEWS), bank.parts.ledger.journal
+    own, journal = alice.add(NEWS), bank.engine.journal
     before = journal.head
     told = alice.broadcast(own.id, ["bob", "carol"])
     assert [(each.listener, each.is_new) for each in told] == [("bob", True), ("carol", True)]
@@ -201,7 +201,7 @@ def test_the_tier_is_important_at_most_unless_it_is_given(
         alice.tell("dave", pinned.id, as_tier="pinned")
 
 
-def test_caps_hold_for_what_is_told(make_bank: OpenBank) -> None:
+def test_caps_hold_for_what_is_told(make_bank: Engine) -> None:
     bank = make_bank(memory={"max_critical": 1, "on_tier_full": "reject"})
     alice, bob = bank.agent("alice"), bank.agent("bob")
     bob.add("full", "critical")
@@ -305,7 +305,7 @@ def test_a_new_version_of_a_told_memory_is_the_agents_own(
     assert dict(own.metadata) == {"a": 1, "memory_key": copy}
 
 
-def test_with_merged_duplicates_a_known_text_is_counted(make_bank: OpenBank) -> None:
+def test_with_merged_duplicates_a_known_text_is_counted(make_bank: Engine) -> None:
     bank = make_bank(memory={"merge_duplicates": True})
     alice, bob = bank.agent("alice"), bank.agent("bob")
     mine = bob.add(NEWS)
@@ -315,9 +315,7 @@ def test_with_merged_duplicates_a_known_text_is_counted(make_bank: OpenBank) -> 
     assert bob.heard(mine.id).times == 1
 
 
-def test_all_of_it_comes_back(
-    open_bank: OpenBank, tmp_path: Path, snapshots_on_close: None
-) -> None:
+def test_all_of_it_comes_back(open_bank: Engine, tmp_path: Path, snapshots_on_close: None) -> None:
     bank = open_bank()
     alice, bob = bank.agent("alice"), bank.agent("bob")
     own = alice.add(NEWS)
@@ -360,11 +358,11 @@ def test_a_forgotten_copy_takes_its_count_along(bank: MemoryBank, alice: AgentMe
     copy = alice.tell("bob", own.id).memory_id
     alice.tell("bob", own.id)
     bob.forget(copy)
-    assert not bank.parts.ledger.resident.block("bob").holdings
+    assert not bank.engine.state.block("bob").holdings
     assert bob.heard(alice.tell("bob", own.id).memory_id).times == 1
 
 
-def test_an_export_and_an_import_keep_the_source(make_bank: OpenBank) -> None:
+def test_an_export_and_an_import_keep_the_source(make_bank: Engine) -> None:
     bank, other = make_bank(), make_bank(seed=9)
     alice = bank.agent("alice")
     own = alice.add(NEWS)
@@ -381,14 +379,14 @@ def test_an_export_and_an_import_keep_the_source(make_bank: OpenBank) -> None:
         store_rows(other, [Row("row", bad)])
 
 
-def test_what_came_in_a_circle_is_followed_once(make_bank: OpenBank) -> None:
+def test_what_came_in_a_circle_is_followed_once(make_bank: Engine) -> None:
     bank = make_bank()
     first, second = bank.agent("alice").add("a"), bank.agent("bob").add("b")
     other = make_bank()
     for agent, of, of_id in (("alice", "bob", second.id), ("bob", "alice", first.id)):
         metadata = KeptMetadata({SOURCE: json.dumps([of, 0, of_id, of, of_id, 1])})
         made_up = (agent, "a", Tier.NORMAL, metadata, PLAIN_OPTIONS)
-        other.parts.add_new(NewBatch.of([made_up]))
+        other.engine.add_new(NewBatch.of([made_up]))
     chain = other.chain(other.agent("alice").all()[0])
     assert len(chain.memories) == 2
     assert not chain.is_whole
@@ -427,7 +425,7 @@ def test_it_can_be_awaited() -> None:
     assert asyncio.run(_told_in_async()) == (True, 2)
 
 
-def test_a_bank_of_the_past_knows_what_was_told_then(open_bank: OpenBank, folder: Path) -> None:
+def test_a_bank_of_the_past_knows_what_was_told_then(open_bank: Engine, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     own = alice.add(NEWS)

@@ -3,7 +3,7 @@
 import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned, Tier
-from banks import OpenBank
+from banks import Engine
 from movements import COLD, FADING, HOT, WARM
 
 
@@ -70,7 +70,7 @@ def test_moving_another_agents_memory_is_memory_not_found(bank: MemoryBank, meth
         getattr(bank.agent("alice"), method)(theirs.id)
 
 
-def test_promoting_what_can_not_fit_beside_the_pinned_changes_nothing(make_bank: OpenBank) -> None:
+def test_promoting_what_can_not_fit_beside_the_pinned_changes_nothing(make_bank: Engine) -> None:
     alice = make_bank(temperature={"hot_max_tokens": 60}).agent("alice")
     alice.add("p " * 70, "pinned")
     hot = alice.add("tiny", temperature="hot")
@@ -81,7 +81,7 @@ def test_promoting_what_can_not_fit_beside_the_pinned_changes_nothing(make_bank:
     assert alice.get(hot.id).temperature is HOT
 
 
-def test_no_movement_changes_the_tier(make_bank: OpenBank) -> None:
+def test_no_movement_changes_the_tier(make_bank: Engine) -> None:
     bank = make_bank(decay=FADING, temperature={"hot_max_facts": 2, "promote_threshold": 0.5})
     alice = bank.agent("alice")
     added = [alice.add(f"{n} <1 {n}>", n % 4 + 1, temperature="hot") for n in range(8)]

@@ -42,7 +42,7 @@ def lines(text: str) -> list[str]:
 
 def vector(bank: MemoryBank, memory: Memory) -> bytes:
     """A memory's vector, wherever it is kept."""
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     block = resident.block(memory.agent_id)
     row = block.row_of(memory.sequence)
     if row is not None:
@@ -574,7 +574,7 @@ def test_a_filter_holds_for_a_blank_query_too(
 def test_a_filter_lets_through_the_same_where_the_cold_are_in_mem0s_store(
     mixed: AgentMemory,
 ) -> None:
-    MemoryBank(mixed.parts).sync()
+    MemoryBank(mixed.engine).sync()
     for name, (only, expected) in FILTERS.items():
         assert names(mixed.search("<1 0>", 50, **only)) == expected, name
 

@@ -78,10 +78,10 @@ def work_of_appending(folder: Path, text: str, work: Work, line: str = "x") -> t
 
 def _is_cut_as_a_whole(bank: MemoryBank, text: str) -> None:
     """The chunks of alice's note are those of its whole text."""
-    settings = bank.parts.settings.notes
+    settings = bank.engine.settings.notes
     wanted = chunks.cut(text, settings.chunk_tokens, settings.chunk_overlap)
     found = {memory.sequence: memory.content for memory in bank.agent("alice").all()}
-    places = bank.parts.ledger.resident.block("alice").notes["MEMORY.md"].chunks
+    places = bank.engine.state.block("alice").notes["MEMORY.md"].chunks
     assert [(found[number], first, last) for number, first, last in places] == [
         (each.text, each.first, each.last) for each in wanted
     ]
@@ -171,7 +171,7 @@ def test_the_marks_of_few_notes_are_kept(tmp_path: Path, monkeypatch: pytest.Mon
             notes.append("x", f"memory/{number}.md")
         notes.append("x", "memory/2.md")
         notes.append("x", "memory/0.md")
-        paths = [path for _, path in bank.parts.note_marks]
+        paths = [path for _, path in bank.engine.note_marks]
         assert paths == ["memory/4.md", "memory/2.md", "memory/0.md"]
 
 

@@ -14,7 +14,7 @@ from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
 from agents.storage.journal.journal import Journal
 from agents.storage.journal.schema import Commit
-from banks import MANUAL, OpenBank
+from banks import MANUAL, Engine
 
 # Going back
 
@@ -44,10 +44,10 @@ def test_restoring_beside_notes_alone_makes_a_bank_of_its_own(tmp_path: Path) ->
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         bank.agent("alice").add("a fish")
         bank.checkpoint(tmp_path / "one.tmck")
-        first = bank.parts.ledger.journal.get("bank")["id"]
+        first = bank.engine.journal.get("bank")["id"]
     (tmp_path / "new/notes/alice").mkdir(parents=True)
     with MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL) as bank:
-        assert bank.parts.ledger.journal.get("bank")["id"] != first
+        assert bank.engine.journal.get("bank")["id"] != first
 
 
 def test_a_checkpoint_has_the_notes_and_restoring_writes_them(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def outdated(place: Path) -> None:
         bank.advance(5)
         bank.sweep()
         assert alice.find(1) is None
-        assert bank.parts.ledger.resident.memory("alice", 1) is None
+        assert bank.engine.state.memory("alice", 1) is None
 
 
 def test_the_past_has_chunks_that_are_long_gone(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_notes_that_differ_are_named() -> None:
 
 
 def test_a_sweep_reads_a_commit_once_for_all_its_chunks(
-    open_bank: OpenBank, monkeypatch: pytest.MonkeyPatch
+    open_bank: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank = open_bank(retention={"grace": 1})
     for text in ("# Plan\n\ngo north\n", "# Plan\n\nstay\n"):

@@ -31,7 +31,7 @@ def test_files_are_looked_at_for_agents_only(tmp_path: Path, agent: str) -> None
     (tmp_path / "out").mkdir()
     (tmp_path / "out/MEMORY.md").write_text("a secret\n")
     with MemoryBank.at(tmp_path / "bank") as copy, pytest.raises(InvalidAgentId):
-        look_at_files(copy.parts, tmp_path / "bank", agent)
+        look_at_files(copy.engine, tmp_path / "bank", agent)
 
 
 def test_a_copy_of_a_killed_bank_is_looked_at_again_and_again(
@@ -39,11 +39,11 @@ def test_a_copy_of_a_killed_bank_is_looked_at_again_and_again(
 ) -> None:
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         bank.agent("alice").notes.write("MEMORY.md", "first\n")
-        monkeypatch.setattr(bank.parts, "settle_notes", lambda: None)
+        monkeypatch.setattr(bank.engine, "settle_notes", lambda: None)
         bank.agent("alice").notes.append("second", "MEMORY.md")
         shutil.copytree(tmp_path / "bank", tmp_path / "killed")
     with MemoryBank.at(tmp_path / "killed") as copy:
-        own, _ = look_at_files(copy.parts, tmp_path / "killed", "alice")
+        own, _ = look_at_files(copy.engine, tmp_path / "killed", "alice")
         for _ in range(2):
             assert own.sync().changed == ()
             assert AgentNotes(own).read() == "first\nsecond\n"

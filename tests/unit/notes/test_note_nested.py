@@ -105,7 +105,7 @@ def test_a_note_below_that_a_killed_process_left_staged_is_finished(tmp_path: Pa
     folder = tmp_path / "bank"
     with MemoryBank.open(folder, storage=MANUAL) as bank:
         bank.agent("alice").notes.write("memory/a/b.md", "one\n")
-        token = bank.parts.ledger.resident.block("alice").notes["memory/a/b.md"].token
+        token = bank.engine.state.block("alice").notes["memory/a/b.md"].token
     below = folder / "notes/alice/memory/a"
     (below / "b.md").rename(below / f".b.md.{token}-none.new")
     with MemoryBank.open(folder, storage=MANUAL) as bank:

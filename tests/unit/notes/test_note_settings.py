@@ -45,7 +45,7 @@ def test_a_search_of_notes_indexes_them_if_the_settings_say_so(
 def test_a_killed_write_is_finished_even_if_opening_indexes_nothing(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path, storage=MANUAL) as bank:
         bank.agent("alice").notes.write("MEMORY.md", DRAGON)
-        token = bank.parts.ledger.resident.block("alice").notes["MEMORY.md"].token
+        token = bank.engine.state.block("alice").notes["MEMORY.md"].token
     note = tmp_path / "notes/alice/MEMORY.md"
     note.rename(note.parent / f".MEMORY.md.{token}-none.new")
     with MemoryBank.open(tmp_path, storage=MANUAL, notes={"sync_on_open": False}):

@@ -135,7 +135,7 @@ def test_chunks_do_not_depend_on_when_a_transcript_was_read(
     other = file.parents[2] / "bob" / PATH
     other.parent.mkdir(parents=True)
     say(other, *map(user, texts))
-    bob = MemoryBank(alice.parts).agent("bob")
+    bob = MemoryBank(alice.engine).agent("bob")
     bob.notes.sync()
     assert note_texts(alice) == note_texts(bob)
     ours, theirs = (
@@ -261,7 +261,7 @@ def test_a_link_is_no_transcript(alice: AgentMemory, file: Path, tmp_path: Path)
 
 def test_agents_have_their_own_transcripts(alice: AgentMemory, file: Path) -> None:
     say(file, user("the dragon sleeps"))
-    bob = MemoryBank(alice.parts).agent("bob")
+    bob = MemoryBank(alice.engine).agent("bob")
     assert found(bob, "dragon") == []
     assert bob.memory_get(PATH).text == ""
 
@@ -289,7 +289,7 @@ def test_a_bank_that_goes_back_reads_the_rest_again(
     alice = reopen()
     say(file, user("one"))
     alice.notes.sync()
-    MemoryBank(alice.parts).advance(5)
+    MemoryBank(alice.engine).advance(5)
     say(file, user("two"))
     alice.notes.sync()
     text = file.read_bytes()
@@ -298,7 +298,7 @@ def test_a_bank_that_goes_back_reads_the_rest_again(
         assert copy.agent("alice").notes.paths() == [PATH]
         with pytest.raises(NoteRefused, match="a copy of a bank has no transcripts"):
             copy.agent("alice").memory_get(PATH)
-    MemoryBank(alice.parts).close()
+    MemoryBank(alice.engine).close()
     history.rewind(folder, 0)
     alice = reopen()
     assert file.read_bytes() == text

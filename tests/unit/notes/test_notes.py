@@ -191,9 +191,9 @@ def test_an_unchanged_note_keeps_its_memories_and_their_ids(
     (folder / "MEMORY.md").write_text("# One\n\n" + "a fish\n" * 150 + "# Two\n\n" + "salt\n" * 150)
     assert alice.notes.sync().changed == ("MEMORY.md",)
     before = [memory.id for memory in alice.all()]
-    head = bank.parts.ledger.journal.head
+    head = bank.engine.journal.head
     assert alice.notes.sync() == Synced((), (), 1, ())
-    assert bank.parts.ledger.journal.head == head
+    assert bank.engine.journal.head == head
     alice.notes.append("# Three\n\nthe dragon sleeps\n", "MEMORY.md")
     kept = [memory.id for memory in alice.all()]
     assert len(set(before) & set(kept)) >= len(before) - 1
@@ -412,7 +412,7 @@ def test_a_file_that_was_committed_but_not_written_is_written_on_opening(
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         bank.agent("alice").notes.write("MEMORY.md", "first\n")
         with monkeypatch.context() as killed:  # before the last step
-            killed.setattr(bank.parts, "settle_notes", lambda: None)
+            killed.setattr(bank.engine, "settle_notes", lambda: None)
             bank.agent("alice").notes.write("MEMORY.md", "second\n")
     folder = tmp_path / "bank/notes/alice"
     assert (folder / "MEMORY.md").read_text() == "first\n"

@@ -14,7 +14,7 @@ CLASSIC = ["generative-agents", "memorybank", "recency"]
 
 
 def bank_of(agent: AgentMemory) -> MemoryBank:
-    return MemoryBank(agent.parts)
+    return MemoryBank(agent.engine)
 
 
 def test_generative_agents_rank_by_recency_importance_and_relevance(make: Make) -> None:

@@ -63,7 +63,7 @@ def test_without_cold_memories_the_store_is_not_opened(
 
 def rows(bank: MemoryBank, agent: str = "alice") -> dict[str, dict[str, Any]]:
     """What a plain mem0.Memory sees of an agent."""
-    bank.parts.store.close()  # no two clients may hold a local store
+    bank.engine.store.close()  # no two clients may hold a local store
     with PlainMem0.of(bank) as plain:
         return plain.all(user_id=agent)
 
@@ -126,7 +126,7 @@ def test_a_row_that_is_not_the_agents_is_ignored_whatever_the_store_says(
     own = alice.add("own <1 1>", temperature="cold")
     foreign = bob.add("secret of bob <1 0>", temperature="cold")
     bank.sync()
-    bank.parts.store.close()
+    bank.engine.store.close()
     client = import_mem0("chromadb").PersistentClient(path=str(folder / "chroma"))
     collection = client.get_collection("tiermem")
     # Bob's own row, and one that no journal knows, both claim to be Alice's.
@@ -188,7 +188,7 @@ def test_plain_mem0_sees_temperature_kind_and_tags(bank: MemoryBank) -> None:
     }  # fmt: skip
     metadata = seen[cold.id]["metadata"]
     assert (metadata["kind"], metadata["tags"], metadata["expires_tick"]) == ("decision", "a,b", 9)
-    bank.parts.store.close()
+    bank.engine.store.close()
     with PlainMem0.of(bank) as plain:
         assert plain.all(user_id="alice", temperature="cold").keys() == {cold.id}
 
@@ -207,7 +207,7 @@ def test_the_row_follows_a_memory_through_all_temperatures(bank: MemoryBank) -> 
         move()
         bank.sync()
         seen.append(rows(bank)[memory.id]["metadata"]["temperature"])
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
     assert seen == ["cold", "hot", "warm", "cold", "hot"]
 
@@ -230,7 +230,7 @@ def test_what_is_hidden_leaves_the_store_and_comes_back_when_restored(
     bank.sync()
     row = rows(bank)[memory.id]
     assert (row["memory"], row["metadata"]["temperature"]) == ("one <1 2>", temperature)
-    bank.parts.store.close()
+    bank.engine.store.close()
     assert_store_is_exact(bank)
     (hit, _) = alice.search("<1 2>", include_cold=True)
     assert (hit.memory.id, hit.score) == (memory.id, pytest.approx(1.0))
@@ -289,7 +289,7 @@ def test_a_store_that_is_gone_names_the_repair_which_brings_the_cold_back(folder
         assert alice.search("<1 1>", 3) == []  # what is resident needs no store
         bank.repair_store()
         assert len(alice.recall("<1 1>", 3, auto_promote=False).items) == 3
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
         assert rows(bank).keys() == {memory.id for memory in memories}
 
@@ -299,7 +299,7 @@ def test_more_than_a_thousand_unsynced_cold_memories_are_written_first(folder: P
         alice = bank.agent("alice")
         options = {"temperature": "cold"}
         alice.add_many([(f"memory {n}", 3, None, options) for n in range(1001)])
-        assert bank.parts.store.written == 0
+        assert bank.engine.store.written == 0
         (hit,) = alice.search("memory 7", 1, include_cold=True)
         assert hit.memory.content == "memory 7"
-        assert bank.parts.store.written > 0
+        assert bank.engine.store.written > 0

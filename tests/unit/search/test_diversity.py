@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, ConfigError, MemoryBank
-from banks import OpenBank
+from banks import Engine
 
 TEXTS = ["a <1 0>", "a again <1 0.01>", "a too <1 0.02>", "b <1 1>", "c <0 1>"]
 
 
-def alice_of(make_bank: OpenBank, diversity: float, **options: Any) -> AgentMemory:
+def alice_of(make_bank: Engine, diversity: float, **options: Any) -> AgentMemory:
     bank = make_bank(retrieval={"diversity": diversity}, **options)
     bank.agent("alice").add_many(TEXTS)
     return bank.agent("alice")
@@ -32,12 +32,12 @@ def found(alice: AgentMemory, limit: int = 3, **options: Any) -> list[str]:
     ],
 )
 def test_the_more_diverse_the_fewer_alike(
-    make_bank: OpenBank, diversity: float, expected: list[str], cold: bool
+    make_bank: Engine, diversity: float, expected: list[str], cold: bool
 ) -> None:
     assert found(alice_of(make_bank, diversity), include_cold=cold) == expected
 
 
-def test_cold_memories_take_part(make_bank: OpenBank) -> None:
+def test_cold_memories_take_part(make_bank: Engine) -> None:
     alice = alice_of(make_bank, 0.8)
     for memory in alice.all()[1:4]:
         alice.demote(memory.id, "cold")
@@ -45,14 +45,14 @@ def test_cold_memories_take_part(make_bank: OpenBank) -> None:
     assert found(alice) == ["a", "c"]
 
 
-def test_what_is_like_a_pinned_memory_comes_later(make_bank: OpenBank) -> None:
+def test_what_is_like_a_pinned_memory_comes_later(make_bank: Engine) -> None:
     alice = alice_of(make_bank, 0.8)
     alice.pin(alice.all()[2].id)
     for cold in (False, True):
         assert found(alice, 2, include_cold=cold) == ["a too", "b"]
 
 
-def test_scores_stay_what_they_are(make_bank: OpenBank) -> None:
+def test_scores_stay_what_they_are(make_bank: Engine) -> None:
     plain, diverse = alice_of(make_bank, 0), alice_of(make_bank, 0.8)
     scores = [
         {hit.memory.content: hit[1:] for hit in alice.search("<1 0>", 5)}
@@ -61,7 +61,7 @@ def test_scores_stay_what_they_are(make_bank: OpenBank) -> None:
     assert scores[0] == scores[1]
 
 
-def test_a_batch_gives_the_same_as_single_searches(make_bank: OpenBank) -> None:
+def test_a_batch_gives_the_same_as_single_searches(make_bank: Engine) -> None:
     bank = make_bank(retrieval={"diversity": 0.6})
     names = [f"a{n}" for n in range(7)]
     bank.add_many([(name, text) for n, name in enumerate(names) for text in TEXTS[n % 3 :]])
@@ -71,7 +71,7 @@ def test_a_batch_gives_the_same_as_single_searches(make_bank: OpenBank) -> None:
     assert together == [bank.agent(name).search(query, 3) for name, query in requests]
 
 
-def test_equals_keep_their_order(make_bank: OpenBank) -> None:
+def test_equals_keep_their_order(make_bank: Engine) -> None:
     bank = make_bank(retrieval={"diversity": 1})
     alice = bank.agent("alice")
     alice.add_many([f"same {n} <1 0>" for n in range(4)])
@@ -79,7 +79,7 @@ def test_equals_keep_their_order(make_bank: OpenBank) -> None:
 
 
 @pytest.mark.parametrize("cold", [False, True])
-def test_explain_says_what_a_diverse_search_gives(make_bank: OpenBank, cold: bool) -> None:
+def test_explain_says_what_a_diverse_search_gives(make_bank: Engine, cold: bool) -> None:
     alice = alice_of(make_bank, 0.8)
     told = alice.explain("<1 0>", 3, include_cold=cold)
     given = [each.memory.content.split(" <")[0] for each in told if each.rank is not None]

@@ -7,7 +7,7 @@ import pytest
 from agents import AgentMemory, Explanation, MemoryBank
 from embedders import Noise
 
-OpenBank = Callable[..., MemoryBank]
+Engine = Callable[..., MemoryBank]
 
 
 def reasons(rows: list[Explanation]) -> dict[str, str]:
@@ -15,7 +15,7 @@ def reasons(rows: list[Explanation]) -> dict[str, str]:
 
 
 @pytest.fixture
-def busy(make_bank: OpenBank) -> AgentMemory:
+def busy(make_bank: Engine) -> AgentMemory:
     alice = make_bank(embedder=Noise(16)).agent("alice")
     alice.add_many([(f"memory {n} " + "x" * (n % 7 * 10), n * 3 % 5) for n in range(60)])
     return alice
@@ -45,7 +45,7 @@ def test_every_memory_appears_exactly_once(
 
 @pytest.mark.parametrize("query", ["one", ""])
 def test_similarity_boost_and_their_sum_are_given_for_all(busy: AgentMemory, query: str) -> None:
-    boosts = MemoryBank(busy.parts).settings.memory.tier_boosts
+    boosts = MemoryBank(busy.engine).settings.memory.tier_boosts
     for row in busy.explain(query, 8):
         assert 0.0 <= row.score <= 1.0
         assert row.boost == boosts[row.memory.tier]
@@ -94,7 +94,7 @@ def test_the_default_limit_is_used(busy: AgentMemory) -> None:
     assert busy.explain("one") == busy.explain("one", 5)
 
 
-def test_the_candidates_count_follows_the_multiplier(make_bank: OpenBank) -> None:
+def test_the_candidates_count_follows_the_multiplier(make_bank: Engine) -> None:
     alice = make_bank(memory={"candidate_multiplier": 2}).agent("alice")
     alice.add_many([f"{n} <1 0.{n}>" for n in range(6)])
     told = [row.reason for row in alice.explain("<1 0>", 2)]

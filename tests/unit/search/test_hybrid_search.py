@@ -166,7 +166,7 @@ def test_questions_are_not_learned(make: Make) -> None:
     alice = make()
     alice.add("fish is cheap")
     alice.search("fish")
-    vocabulary = alice.parts.search.reader._vocabulary
+    vocabulary = alice.engine.search.reader._vocabulary
     before = len(vocabulary.names())
     for number in range(200):
         alice.search(" ".join(f"word{number}x{n}" for n in range(50)))

@@ -63,7 +63,7 @@ def test_an_expired_question_lends_nothing(make: Make) -> None:
     alice.add("In the old mill.", session="a")
     alice.add_many(SMALL_TALK)
     before = score_of(alice, "where does the dragon sleep", "In the old mill.")
-    MemoryBank(alice.parts).advance(5)
+    MemoryBank(alice.engine).advance(5)
     after = score_of(alice, "where does the dragon sleep", "In the old mill.")
     assert after < before / 3
 

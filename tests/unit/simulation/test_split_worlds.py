@@ -13,7 +13,7 @@ from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.simulation.loop.regions import regions_of
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import Engine
+from agents.simulation.runs.sharded import Placement
 from agents.testing.scenario_laws import check_world
 from spread_runs import engine, results
 
@@ -61,7 +61,7 @@ def test_a_split_run_goes_on_with_another_number_of_workers(tmp_path: Path, plac
     local = ran(tmp_path / "local", place, 0, settings)
     with Run.create(folder, settings, scenario=place, engine=engine(2)) as run:
         list(run.advance(3))
-    with Run.open(folder, engine=Engine("processes", 3)) as run:
+    with Run.open(folder, engine=Placement("processes", 3)) as run:
         list(run.advance(8))
         run.finish(report=False)
     assert results(folder) == local

@@ -20,7 +20,7 @@ from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.merge import merge
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run, go_back
-from agents.simulation.runs.sharded import Engine, engine_of
+from agents.simulation.runs.sharded import Placement, engine_of
 from agents.simulation.shards import driver as driving
 from agents.simulation.shards.cells import MOST_CELLS, cells_for, members, placed
 from agents.simulation.shards.driver import Driver
@@ -67,7 +67,7 @@ def test_the_driver_holds_no_memories_and_no_generators_of_agents(tmp_path: Path
     before = generators()
     run = started(tmp_path / "run")
     try:
-        bank = weakref.ref(run.bank.parts)
+        bank = weakref.ref(run.bank.engine)
         next(run.advance(1))
         assert generators() - before == 1  # that of the order
         assert bank() is None
@@ -244,7 +244,7 @@ def test_without_ray_the_error_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with started(tmp_path / "run", workers=0) as run:
-        run._engine = Engine("ray", 2)
+        run._engine = Placement("ray", 2)
         with pytest.raises(ConfigError, match=r"needs Ray") as caught:
             next(run.advance(1))
     assert "tiermem[ray]" in caught.value.hint

@@ -13,7 +13,7 @@ def prolonged(bank: MemoryBank, temperature: str) -> str:
     """The id of a memory that was to live for 5 ticks, and lives for 20 now."""
     memory = bank.agent("alice").add("the shop is open", ttl=5, temperature=temperature)
     with bank.transaction():
-        bank.parts.ledger.last("alice", [memory.sequence], 20)
+        bank.engine.ledger.last("alice", [memory.sequence], 20)
     return memory.id
 
 
@@ -46,7 +46,7 @@ def test_an_error_takes_the_new_end_back() -> None:
     with MemoryBank.ephemeral() as bank:
         memory = bank.agent("alice").add("the shop is open", ttl=5)
         with suppress(KeyError), bank.transaction():
-            bank.parts.ledger.last("alice", [memory.sequence], 20)
+            bank.engine.ledger.last("alice", [memory.sequence], 20)
             raise KeyError
         assert bank.agent("alice").get(memory.id).expires_tick == 5
 
@@ -56,5 +56,5 @@ def test_mem0s_store_has_the_new_end(tmp_path: Path) -> None:
         memory = bank.agent("alice").add("the shop is open", ttl=5)
         bank.sync()
         with bank.transaction():
-            bank.parts.ledger.last("alice", [memory.sequence], 20)
+            bank.engine.ledger.last("alice", [memory.sequence], 20)
         assert bank.sync() == 1

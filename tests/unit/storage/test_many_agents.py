@@ -32,7 +32,7 @@ def fill(bank: MemoryBank) -> None:
 
 def fresh_hash(bank: MemoryBank) -> str:
     """The hash of the state without anything that was kept of earlier hashes."""
-    state = bank.parts.ledger.resident
+    state = bank.engine.state
     for seat in state.blocks.seats_of(state.blocks):
         state.table.sums.forget(seat)
     state.blocks.touch(state.blocks)
@@ -54,7 +54,7 @@ def test_a_hash_that_was_kept_up_is_that_of_a_new_look(tmp_path) -> None:
             raise ZeroDivisionError
         undone = bank.state_hash()
         assert undone == fresh_hash(bank)
-        bank.parts.ledger._snapshot_if(0)
+        bank.engine.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         assert bank.state_hash() == undone
 
@@ -67,7 +67,7 @@ def test_agents_are_read_together_as_they_were(tmp_path, monkeypatch, rows) -> N
         fill(bank)
         seen = {name: [tuple(memory) for memory in bank.agent(name).all()] for name in NAMES}
         expected = bank.state_hash()
-        bank.parts.ledger._snapshot_if(0)
+        bank.engine.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         again = {name: [tuple(memory) for memory in bank.agent(name).all()] for name in NAMES}
         assert again == seen
@@ -80,7 +80,7 @@ def looked_at(bank: MemoryBank) -> list[str]:
     """The agents of a bank that have an object."""
     gc.collect()
     found = [own for own in gc.get_objects() if isinstance(own, AgentColumns)]
-    return sorted(own.agent_id for own in found if own.table is bank.parts.ledger.resident.table)
+    return sorted(own.agent_id for own in found if own.table is bank.engine.state.table)
 
 
 def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
@@ -89,11 +89,11 @@ def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
         bank.add_many([(name, "pinned", "pinned") for name in NAMES])
         bank.agent(NAMES[0]).demote(bank.agent(NAMES[0]).all()[0].id, "cold")
         expected = bank.state_hash()
-        bank.parts.ledger._snapshot_if(0)
+        bank.engine.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         assert bank.state_hash() == expected
         assert bank.agents() == NAMES
-        state = bank.parts.ledger.resident
+        state = bank.engine.state
         assert len(state) == 6 * len(NAMES) - 1
         assert sum(state.tier_counts().values()) == 6 * len(NAMES)
         assert state.temperature_counts()[Temperature.HOT] == len(NAMES)
@@ -108,7 +108,7 @@ def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
 def test_a_tick_that_is_undone_wakes_nobody(tmp_path) -> None:
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
         bank.add_many((name, "the mill is shut") for name in NAMES)
-        bank.parts.ledger._snapshot_if(0)
+        bank.engine.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path) as bank:
         with suppress(ZeroDivisionError), bank.transaction():
             bank.advance(bank.tick + 3)
@@ -121,20 +121,20 @@ def test_an_agent_that_was_looked_at_is_common_until_it_is_not(tmp_path) -> None
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, "pinned", "pinned") for name in NAMES])
         bank.search_many([(name, "pinned") for name in NAMES])
-        assert all(block.is_common for block in bank.parts.ledger.resident.blocks.values())
+        assert all(block.is_common for block in bank.engine.state.blocks.values())
         bank.agent(NAMES[1]).recall("pinned")
-        assert not bank.parts.ledger.resident.blocks[NAMES[1]].is_common
+        assert not bank.engine.state.blocks[NAMES[1]].is_common
 
 
 def test_agents_that_nobody_looks_at_move_with_the_table(tmp_path) -> None:
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         fill(bank)
         seen = {name: [tuple(memory) for memory in bank.agent(name).all()] for name in NAMES}
-        bank.parts.ledger._snapshot_if(0)
+        bank.engine.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
-        rows = len(bank.parts.ledger.resident.table.norms)
+        rows = len(bank.engine.state.table.norms)
         bank.add_many([("a_newcomer", f"new {n}") for n in range(2 * rows)])
-        assert len(bank.parts.ledger.resident.table.norms) > rows
+        assert len(bank.engine.state.table.norms) > rows
         assert bank.state_hash() == fresh_hash(bank)
         assert {n: [tuple(each) for each in bank.agent(n).all()] for n in NAMES} == seen
 
@@ -170,7 +170,7 @@ def test_the_hash_is_that_of_a_new_look_after_anything(tmp_path, seed) -> None:
             kept = bank.state_hash()
             assert kept == fresh_hash(bank)
             if chance.random() < 0.5:
-                bank.parts.ledger._snapshot_if(0)
+                bank.engine.ledger._snapshot_if(0)
         with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
             assert bank.state_hash() == kept
 
@@ -181,7 +181,7 @@ def test_a_hash_that_was_interrupted_leaves_no_agent_half_hashed(tmp_path, monke
         for name in NAMES[:3]:
             bank.agent(name).trust(NAMES[9], 0.5)
         expected = bank.state_hash()
-        bank.parts.ledger.resident.blocks.touch(NAMES)
+        bank.engine.state.blocks.touch(NAMES)
 
         def interrupted(*_: object) -> bytes:
             raise KeyboardInterrupt

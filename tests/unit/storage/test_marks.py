@@ -50,7 +50,7 @@ def _bank() -> MemoryBank:
 
 def test_memories_that_go_leave_no_hash_behind() -> None:
     with _bank() as bank:
-        marks = bank.parts.ledger.resident.table.marks
+        marks = bank.engine.state.table.marks
         assert len(marks) == 8
         for hit in bank.agent("alice").search("alice 1", limit=6):
             bank.agent("alice").forget(hit.memory.id)
@@ -59,7 +59,7 @@ def test_memories_that_go_leave_no_hash_behind() -> None:
 
 def test_undone_searches_leave_no_hash_behind() -> None:
     with _bank() as bank:
-        marks, before = bank.parts.ledger.resident.table.marks, bank.state_hash()
+        marks, before = bank.engine.state.table.marks, bank.state_hash()
         for _ in range(3):
             with suppress(KeyError), bank.transaction():
                 bank.search_many([("alice", "alice 5"), ("bob", "bob 5")], limit=6)
@@ -72,7 +72,7 @@ def test_undone_searches_leave_no_hash_behind() -> None:
 @pytest.mark.parametrize("leaving", [1, 3, 6])
 def test_memories_that_cool_and_come_back_are_hashed_as_if_counted_anew(leaving: int) -> None:
     with _bank() as bank:
-        resident, alice = bank.parts.ledger.resident, bank.agent("alice")
+        resident, alice = bank.engine.state, bank.agent("alice")
         alice.search("alice 1", limit=6)
         going = [memory.id for memory in alice.all()][:leaving]
         for each in going:

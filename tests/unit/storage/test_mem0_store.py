@@ -36,10 +36,10 @@ def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 def synced(bank: MemoryBank) -> MemoryBank:
     """The same bank, closed and opened again, so that no two clients hold a local store."""
-    assert bank.parts.folder is not None
+    assert bank.engine.folder is not None
     bank.close()
-    reopened = MemoryBank.open(bank.parts.folder)
-    reopened.parts.store.close()
+    reopened = MemoryBank.open(bank.engine.folder)
+    reopened.engine.store.close()
     return reopened
 
 
@@ -87,7 +87,7 @@ def test_plain_mem0_searches_the_store_with_the_banks_embedder(bank: MemoryBank)
     wanted = alice.add("The budget is $50K")
     alice.add_many([f"small talk about the weather, day {day}" for day in range(20)])
     with synced(bank) as bank, PlainMem0.of(bank) as plain:
-        plain.memory.embedding_model.embed = lambda text, *_: bank.parts.embedder.units([text])[0]
+        plain.memory.embedding_model.embed = lambda text, *_: bank.engine.embedder.units([text])[0]
         found = plain.memory.search(
             "what was the budget?", filters={"user_id": "alice", "tier": 3}, top_k=3
         )["results"]
@@ -101,7 +101,7 @@ def test_many_memories_are_written_in_batches(tmp_path: Path) -> None:
         assert bank.sync(lambda done, total: seen.append((done, total))) == 6000
         assert seen[-1] == (1, 1)
         assert bank.sync() == 0
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
 
 
@@ -153,7 +153,7 @@ def test_what_a_killed_process_left_unwritten_is_pushed_on_open(tmp_path: Path) 
     """
     warm_children.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
     with MemoryBank.open(tmp_path / "bank") as bank:
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert bank.agent("alice").count() == 2
         assert_store_is_exact(bank)
 
@@ -161,12 +161,12 @@ def test_what_a_killed_process_left_unwritten_is_pushed_on_open(tmp_path: Path) 
 def test_a_write_cut_short_is_repeated_without_doubling(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     alice.add_many(["one", "two", "three"])
-    sync = bank.parts.store
+    sync = bank.engine.store
     before = sync._cursor
     bank.sync()
     # As if the process had died after the store was written and before the journal knew.
     sync._cursor = before
-    sync._save(writing=bank.parts.ledger.journal.head)
+    sync._save(writing=bank.engine.journal.head)
     sync.close()
     with synced(bank) as bank:
         assert_store_is_exact(bank)
@@ -193,7 +193,7 @@ def test_another_banks_store_is_an_error_and_repair_keeps_it(tmp_path: Path) -> 
     with MemoryBank.open(mine, storage={"sync": "manual"}) as bank:
         report = bank.repair_store()
         assert "another bank" in report[0]
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
     assert (mine / "chroma.of-another-bank-1" / "chroma.sqlite3").exists()
     with MemoryBank.open(mine) as bank:
@@ -222,7 +222,7 @@ def test_another_store_in_the_config_gets_every_memory(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         bank.agent("alice").add("hello")
     with MemoryBank.open(tmp_path / "bank", store=STORES["qdrant"]) as bank:
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
 
 

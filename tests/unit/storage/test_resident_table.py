@@ -27,7 +27,7 @@ def make() -> MemoryBank:
 
 
 def table_of(bank: MemoryBank) -> ResidentTable:
-    return bank.parts.ledger.resident.table
+    return bank.engine.state.table
 
 
 def texts(bank: MemoryBank) -> dict[str, list[str]]:
@@ -65,7 +65,7 @@ def test_memories_of_many_agents_are_the_same_as_one_by_one() -> None:
             bank.advance(number + 1)
             agent.search("hot")
             agent.add("plain")
-        blocks = [bank.parts.ledger.resident.block(name) for name in NAMES]
+        blocks = [bank.engine.state.block(name) for name in NAMES]
         rows = np.array([block.start + row for block in blocks for row in range(4)])
         both = [[(b.agent_id, b.prefix)] * 4 for b in blocks]
         agents, prefixes = zip(*chain.from_iterable(both), strict=True)
@@ -94,11 +94,11 @@ def test_a_memory_that_is_not_plain_shows_all_that_it_has_among_many(tmp_path) -
             kept = alice.add("tea", **more)
             assert shown(bank) == expected
             bank.checkpoint(folder / "checkpoint.tmck")
-            bank.parts.ledger._snapshot_if(0)
+            bank.engine.ledger._snapshot_if(0)
         with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
             assert shown(bank) == expected
             bank.agent("alice").demote(kept.id, "cold")
-            bank.parts.ledger._snapshot_if(0)
+            bank.engine.ledger._snapshot_if(0)
         with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
             assert shown(bank) == [[], [("fact", {})]]
             bank.agent("alice").warm(kept.id)
@@ -165,7 +165,7 @@ def test_what_is_in_rows_of_nobody_does_not_matter() -> None:
         bank.add_many([("alice", f"memory {n}") for n in range(7)])
         bank.add_many([("bob", "memory 1")])
         table = table_of(bank)
-        used = {row for block in bank.parts.ledger.resident.blocks.values()
+        used = {row for block in bank.engine.state.blocks.values()
                 for row in range(block.start, block.start + block.size)}  # fmt: skip
         for row in set(range(len(table.norms))) - used:
             table.norms[row], table.tiers[row] = 1e308, 100
@@ -271,7 +271,7 @@ def test_rows_that_an_agent_leaves_go_back_to_the_system() -> None:
     with make() as bank:
         names = ("alice", "bob", "carol")
         bank.add_many([(name, f"{name} says {n}") for name in names for n in range(2000)])
-        block, table = bank.parts.ledger.resident.blocks["alice"], table_of(bank)
+        block, table = bank.engine.state.blocks["alice"], table_of(bank)
         start, room, vectors = block.start, block.room, table.vectors
         assert vectors[start : start + 2000].any(axis=1).all()
         bank.add_many([("alice", f"alice says {n}") for n in range(2000, 2001 + room - 2000)])

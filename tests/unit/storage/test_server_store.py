@@ -49,7 +49,7 @@ def store(server: Any, request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def rows_of(bank: MemoryBank) -> dict[str, dict[str, Any]]:
     """What the server has of a bank, by id, without the row that says whose store it is."""
-    rows = dict(bank.parts.store._store.rows())
+    rows = dict(bank.engine.store._store.rows())
     return {each: own for each, own in rows.items() if "tiermem_bank" not in own}
 
 
@@ -120,7 +120,7 @@ def test_a_server_that_is_emptied_is_filled_again(tmp_path, store) -> None:
     with MemoryBank.open(tmp_path, store=store) as bank:
         bank.add_many([(f"agent_{n}", f"text {n}") for n in range(50)])
         bank.sync()
-        bank.parts.store._store.set_aside()
+        bank.engine.store._store.set_aside()
         assert rows_of(bank) == {}
         bank.repair_store()
         assert_in_step(bank)
@@ -136,7 +136,7 @@ def test_no_file_log_or_error_has_the_password(tmp_path, store, server, caplog) 
         bank.checkpoint(tmp_path / "one.tmck")
         server.stop()
         bank.agent("alice").add("more tea")
-        said += [str(bank.status().to_dict()), repr(bank.parts.store.problem)]
+        said += [str(bank.status().to_dict()), repr(bank.engine.store.problem)]
         with pytest.raises(StoreError) as away:
             bank.sync()
         server.start()
@@ -214,7 +214,7 @@ def test_settings_are_kept_without_passwords(tmp_path: Path) -> None:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         with MemoryBank.open(folder, store=store, storage={"sync": "manual"}) as bank:
             bank.agent("alice").add("tea")
-            name = bank.parts.store._store.name
+            name = bank.engine.store._store.name
         kept = (folder / "journal.db").read_bytes() + name.encode()
         assert b"7f3a91" not in kept
     plain = {"provider": "pgvector", "config": {"connection_string": "postgresql://tester@db/own"}}

@@ -11,7 +11,7 @@ from agents import MemoryBank, MemoryNotFound, Retention, Temperature
 from agents.bank.history import rewind
 from agents.engine.status import Status, StoreStatus
 from agents.storage.shelf.rows import SHELF_SCHEMA, ShelfTable
-from banks import OpenBank, undone
+from banks import Engine, undone
 from embedders import Directions
 
 COLD = Temperature.COLD
@@ -38,7 +38,7 @@ def shelved(folder: Path) -> list[int]:
 
 
 def test_what_came_and_went_in_one_transaction_is_where_it_went_last(
-    open_bank: OpenBank, folder: Path
+    open_bank: Engine, folder: Path
 ) -> None:
     bank = open_bank()
     ids = fill(bank)
@@ -58,7 +58,7 @@ def test_what_came_and_went_in_one_transaction_is_where_it_went_last(
 
 
 def test_what_was_cold_before_the_transaction_is_cold_after_it(
-    open_bank: OpenBank, folder: Path
+    open_bank: Engine, folder: Path
 ) -> None:
     bank = open_bank()
     ids = fill(bank)
@@ -75,20 +75,20 @@ def test_what_was_cold_before_the_transaction_is_cold_after_it(
     assert [each.id for each in alice.all(temperature="cold")] == ids
 
 
-def test_what_became_cold_out_of_order_is_read_in_order(open_bank: OpenBank) -> None:
+def test_what_became_cold_out_of_order_is_read_in_order(open_bank: Engine) -> None:
     bank = open_bank()
-    alice, shelf = bank.agent("alice"), bank.parts.ledger.resident.shelf
+    alice, shelf = bank.agent("alice"), bank.engine.state.shelf
     ids = fill(bank, 24, kind="fact")
     for part in (ids[::3], ids[1::3], ids[2::3]):
         with bank.transaction():
-            bank.parts.ledger.move("alice", [int(each[-6:], 16) for each in part], COLD, "spill")
+            bank.engine.ledger.move("alice", [int(each[-6:], 16) for each in part], COLD, "spill")
     assert [each.id for each in alice.all(temperature="cold")] == ids
     assert [row[1] for row in shelf.table.all_now()] == [*range(1, 25)]
 
 
 @pytest.mark.parametrize("leaving", [63, 64, 65, 100, 130])
 def test_a_hash_that_is_kept_up_to_date_is_that_of_a_bank_that_is_opened(
-    open_bank: OpenBank, leaving: int
+    open_bank: Engine, leaving: int
 ) -> None:
     """Whether fewer memories leave than stay, or more."""
     bank = open_bank()
@@ -111,7 +111,7 @@ def leave(bank: MemoryBank, memory_id: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["promote", "archive", "delete", "forget", "pin"])
 def test_what_leaves_the_shelf_is_elsewhere_and_the_others_stay(
-    open_bank: OpenBank, how: str
+    open_bank: Engine, how: str
 ) -> None:
     bank = open_bank()
     ids = fill(bank)
@@ -137,7 +137,7 @@ def held(bank: MemoryBank) -> Status:
 
 @pytest.mark.parametrize("snapshots", [False, True])
 def test_going_back_brings_back_what_left(
-    open_bank: OpenBank, folder: Path, snapshots: bool, request: pytest.FixtureRequest
+    open_bank: Engine, folder: Path, snapshots: bool, request: pytest.FixtureRequest
 ) -> None:
     if snapshots:
         request.getfixturevalue("snapshots_on_close")
@@ -167,7 +167,7 @@ def test_going_back_brings_back_what_left(
         bank.close()
 
 
-def test_an_undone_compaction_leaves_nothing(open_bank: OpenBank, folder: Path) -> None:
+def test_an_undone_compaction_leaves_nothing(open_bank: Engine, folder: Path) -> None:
     bank = open_bank()
     ids = fill(bank)
     before, status = bank.state_hash(), bank.status()
@@ -183,7 +183,7 @@ def test_an_undone_compaction_leaves_nothing(open_bank: OpenBank, folder: Path) 
     assert len(bank.agent("alice").all(temperature="cold")) == 8
 
 
-def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: OpenBank, tmp_path: Path) -> None:
+def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: Engine, tmp_path: Path) -> None:
     bank = open_bank()
     ids = fill(bank)
     fill(bank, 5, "bob")
@@ -198,7 +198,7 @@ def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: OpenBank, tmp_path: Pa
 
 
 @pytest.mark.parametrize("first", ["", "promote", "archive"])
-def test_what_is_forgotten_is_in_no_file(open_bank: OpenBank, folder: Path, first: str) -> None:
+def test_what_is_forgotten_is_in_no_file(open_bank: Engine, folder: Path, first: str) -> None:
     """Even what left the shelf before: an earlier version is in there."""
     bank = open_bank()
     ids = fill(bank)

@@ -55,7 +55,7 @@ def test_a_bank_gets_a_store_later_with_every_memory(tmp_path: Path) -> None:
         bank.agent("alice").add_many(["one", "two"])
     with MemoryBank.open(tmp_path / "bank", store={"provider": "chroma"}) as bank:
         assert bank.sync() == 0  # it was brought up to date by the opening
-        bank.parts.store.close()
+        bank.engine.store.close()
         assert_store_is_exact(bank)
 
 

@@ -63,9 +63,9 @@ def example(name: str, memory: AgentMemory) -> Json:
     if "old" in given:
         memory.notes.write(given["path"], given["old"])
     if "to" in given and name == "memory_tell":
-        MemoryBank(memory.parts).agent("bob").add("bob's own")
+        MemoryBank(memory.engine).agent("bob").add("bob's own")
     if "group" in given:
-        MemoryBank(memory.parts).group(given["group"], [memory.agent_id])
+        MemoryBank(memory.engine).group(given["group"], [memory.agent_id])
     return given
 
 
@@ -434,7 +434,7 @@ def test_values_that_no_argument_takes_are_refused(
     name: str, alice: AgentMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = example(name, alice)
-    before = MemoryBank(alice.parts).state_hash()
+    before = MemoryBank(alice.engine).state_hash()
     for argument in [*OPERATIONS[name].arguments["properties"], "one too many", "\ud800"]:
         for what, value in NEVER_RIGHT.items():
             if (argument, what) == ("value", "object of objects"):
@@ -442,7 +442,7 @@ def test_values_that_no_argument_takes_are_refused(
             failure = refused(alice, name, {**given, argument: value})
             assert issubclass(getattr(agents, failure.type), InvalidInput), what
             assert len(failure.message) <= 1000
-    assert MemoryBank(alice.parts).state_hash() == before
+    assert MemoryBank(alice.engine).state_hash() == before
     assert caplog.records == []
 
 
@@ -789,10 +789,10 @@ def test_an_update_that_fails_changes_nothing(
     changes: Json, error: str, alice: AgentMemory
 ) -> None:
     memory = alice.add("x")
-    before = MemoryBank(alice.parts).state_hash()
+    before = MemoryBank(alice.engine).state_hash()
     failure = refused(alice, "memory_update", {"memory_id": memory.id, **changes})
     assert failure.type == error
-    assert MemoryBank(alice.parts).state_hash() == before
+    assert MemoryBank(alice.engine).state_hash() == before
 
 
 @pytest.mark.parametrize("tier", ["normal", "pinned"])

@@ -21,8 +21,6 @@ from ..removing import remove
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMATIVE", "TIERS", "AssociativeMemoryBank", "SentenceEmbedder"]
-
 FORMATIVE = "[formative]"
 """The tag of a formative memory, such as Concordia's own ``[observation]``."""
 TIERS: Mapping[str, TierLike] = {FORMATIVE: Tier.PINNED}
@@ -145,7 +143,7 @@ class AssociativeMemoryBank:
         with self._memory_bank_lock:
             agent = self._opened("add")
             new = list(map(_one_line, texts))
-            with agent.parts.changing():
+            with agent.engine.changing():
                 if not self._allow_duplicates:
                     new = self._unknown(agent, list(dict.fromkeys(new)))
                     self._known.update(new)
@@ -213,7 +211,7 @@ class AssociativeMemoryBank:
             if self._agent is None and not rows:
                 return
             agent = self._opened("set_state", dims=len(rows[0].vector) if rows else 1)
-            with agent.parts.changing():
+            with agent.engine.changing():
                 self._restore(agent, rows)
 
     def _restore(self, agent: AgentMemory, rows: list[_Row]) -> None:
@@ -227,7 +225,7 @@ class AssociativeMemoryBank:
             if memory.tier is not row.tier:
                 agent.set_tier(memory.id, row.tier)
         new = rows[same:]
-        embedder = agent.parts.embedder.embedder
+        embedder = agent.engine.embedder.embedder
         if isinstance(embedder, SentenceEmbedder):
             embedder.known = {_content(agent, row.text): row.vector for row in new}
         try:
@@ -244,7 +242,7 @@ class AssociativeMemoryBank:
         ``dims`` says that the vectors are known, and how long they are.
         """
         agent, embedder = self._agent, self._sentences
-        is_own = agent is None or agent.parts.embedder.embedder is embedder
+        is_own = agent is None or agent.engine.embedder.embedder is embedder
         if is_own and embedder.function is None and dims is None:
             raise InvalidInput(f"Embedder must be set before calling `{call}` method.")
         if agent is None:
@@ -261,8 +259,8 @@ class AssociativeMemoryBank:
     def _rows(self) -> list[_Row]:
         if self._agent is None:
             return []
-        parts = self._agent.parts
-        with parts.using():
+        engine = self._agent.engine
+        with engine.using():
             memories = self._agent.all()
             vectors = _vectors(self._agent, memories)
         if not memories:
@@ -294,7 +292,7 @@ class AssociativeMemoryBank:
 
 def _glance(agent: AgentMemory) -> _Glance:
     """What is never the same again when a memory came, or came back."""
-    block = agent.parts.ledger.resident.block(agent.agent_id)
+    block = agent.engine.state.block(agent.agent_id)
     return block, block.next_sequence, block.shelf_sum
 
 
@@ -308,13 +306,13 @@ def _content(agent: AgentMemory, text: str) -> str:
     """What a memory has as its content: the text, but for a blank one and a very long one."""
     if not text.strip():
         return "(blank)"
-    most = agent.parts.settings.memory.max_content_bytes
+    most = agent.engine.settings.memory.max_content_bytes
     data = text.encode(errors="replace")
     return text if len(data) <= most else data[:most].decode(errors="ignore")
 
 
 def _vectors(agent: AgentMemory, memories: Iterable[Memory]) -> list[Quantised]:
-    resident = agent.parts.ledger.resident
+    resident = agent.engine.state
     block = resident.block(agent.agent_id)
     near = block.vectors()
     rows = ((each.sequence, block.row_of(each.sequence)) for each in memories)

@@ -23,8 +23,6 @@ except ImportError as error:
         "which needs Python 3.12 or newer"
     ) from error
 
-__all__ = ["FormativeMemories", "Simulation"]
-
 _GAME_MASTERS = "game_masters"
 """The agent that all game masters share, as they share a memory bank in Concordia."""
 

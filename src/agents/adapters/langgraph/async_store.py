@@ -19,8 +19,6 @@ from .items import Now
 from .store import TierMemStore, check_options, wall_time
 from .writing import TierOf
 
-__all__ = ["AsyncTierMemStore"]
-
 
 class AsyncTierMemStore(OneWriter, AsyncBatchedBaseStore):
     """:class:`TierMemStore` over an ``AsyncMemoryBank``, made inside the event loop that uses it.

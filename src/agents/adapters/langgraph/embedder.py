@@ -15,8 +15,6 @@ from langgraph.store.base.embed import EmbeddingsLambda
 from ...errors import InvalidInput
 from ...memory.records import shown
 
-__all__ = ["LangChainEmbedder"]
-
 Vectors = list[list[float]]
 
 

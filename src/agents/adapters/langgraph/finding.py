@@ -13,8 +13,6 @@ from ...storage.state.accesses import Accesses
 from .items import INDEXED, Items, Namespace
 from .matching import matches, meets
 
-__all__ = ["Found", "count_uses", "namespaces", "search"]
-
 _MOST = 1 << 40
 """More items than any bank has: a larger limit says no more."""
 
@@ -62,7 +60,7 @@ def count_uses(items: Items, results: Sequence[Sequence[Found]]) -> None:
     given = [(found.memory, found.score) for page in results for found in page]
     used = [(memory, score) for memory, score in given if score is not None and score >= 0]
     accesses = Accesses.of([([memory.sequence], [score]) for memory, score in used])
-    items.bank.parts.used([memory.agent_id for memory, _ in used], [accesses])
+    items.bank.engine.used([memory.agent_id for memory, _ in used], [accesses])
 
 
 def namespaces(items: Items, op: ListNamespacesOp) -> list[Namespace]:
@@ -136,17 +134,17 @@ def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found
 
 def _everything(items: Items) -> int:
     """At least as many memories as any agent has."""
-    blocks = items.bank.parts.ledger.resident.blocks
+    blocks = items.bank.engine.state.blocks
     return max([number for _, number in blocks.following()], default=1)
 
 
 def _hits(items: Items, scopes: Mapping[int, _Scope], limit: int) -> dict[int, list[list[Hit]]]:
     """The hits of each agent of each search, of one search of the bank."""
-    bank = items.bank.parts
+    bank = items.bank.engine
     pairs = [(agent, str(s.op.query)) for s in scopes.values() for agent in s.agents]
     agents, queries = [agent for agent, _ in pairs], [query for _, query in pairs]
     with bank.observing():  # what a filter leaves out is not used
-        with_cold = bank.ledger.resident.cold > 0
+        with_cold = bank.state.cold > 0
         found = iter(bank.find(SearchRequest(agents, queries, limit, with_cold=with_cold)))
     return {
         at: [_below_zero(items, str(scope.op.query), next(found)) for _ in scope.agents]
@@ -159,7 +157,7 @@ def _below_zero(items: Items, query: str, hits: list[Hit]) -> list[Hit]:
     unrelated = [hit.memory for hit in hits if not hit.score]
     if not unrelated:
         return hits
-    scores = iter(items.bank.parts.search.cosines(query, unrelated))
+    scores = iter(items.bank.engine.search.cosines(query, unrelated))
     scored = [hit if hit.score else _scored(hit, min(0.0, next(scores))) for hit in hits]
     # Related hits keep the order that diversity gave them.
     return sorted(scored, key=_distance if items.bank.settings.retrieval.diversity else _place)

@@ -20,8 +20,6 @@ from ...memory.records import Memory, Scalar, check_text, shown
 from ...storage.state.versions import live_version
 from ..names import DIRECTORY, Names, agent_id_of
 
-__all__ = ["AT", "INDEXED", "PARTS", "SINCE", "TTL", "Items", "Namespace", "Now", "Times"]
-
 Namespace = tuple[str, ...]
 Now = Callable[[], datetime]
 """Gives the time."""
@@ -103,7 +101,7 @@ class Items:
 
     def live(self, agent_id: str, memory_key: str) -> Memory | None:
         """The active memory under a key, or with the id that the key is."""
-        return live_version(self.bank.parts.ledger.resident, agent_id, memory_key)
+        return live_version(self.bank.engine.state, agent_id, memory_key)
 
     def parts(self, memory: Memory, after: int = 0) -> list[Memory]:
         """The parts of an item beyond the first ``after``, from its memory."""
@@ -170,7 +168,7 @@ class Times:
         self._now = now
         self._rate = clock.ticks_per_day
         self._is_wall = clock.mode == "wall"
-        self._anchor = anchor_of(bank.parts) if self._is_wall else None
+        self._anchor = anchor_of(bank.engine) if self._is_wall else None
 
     def ticks(self, minutes: object) -> int:
         """A lifetime in ticks, never less than these minutes.
@@ -188,7 +186,7 @@ class Times:
 
         A run reads no clock, so that the same seed gives the same journal.
         """
-        if self._now is None or self._bank.parts.ledger.journal.last_tick() is not None:
+        if self._now is None or self._bank.engine.journal.last_tick() is not None:
             return {}
         return {AT: self._now().astimezone(UTC).isoformat()}
 

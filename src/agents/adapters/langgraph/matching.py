@@ -10,8 +10,6 @@ from langgraph.store.base import MatchCondition
 from ...errors import InvalidInput
 from ...memory.records import shown
 
-__all__ = ["check_filter", "matches", "meets"]
-
 Namespace = tuple[str, ...]
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(

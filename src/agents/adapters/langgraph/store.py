@@ -27,8 +27,6 @@ from .items import TTL, Items, Now, Times
 from .matching import check_filter
 from .writing import TierOf, Writing, are_fields
 
-__all__ = ["TierMemStore", "check_options", "wall_time"]
-
 
 def wall_time() -> datetime:
     """The time of the wall clock."""
@@ -88,13 +86,13 @@ class TierMemStore(BaseStore):
     @property
     def embeddings(self) -> Any:
         """The LangChain model of the bank's embedder; None for any other embedder."""
-        own = self.bank.parts.embedder.embedder
+        own = self.bank.engine.embedder.embedder
         return own.embeddings if isinstance(own, LangChainEmbedder) else None
 
     @property
     def index_config(self) -> dict[str, Any]:
         """What searches compare, in the form of LangGraph's ``IndexConfig``."""
-        dims = self.bank.parts.embedder.dims
+        dims = self.bank.engine.embedder.dims
         return {"dims": dims, "embed": self.embeddings, "fields": self.fields}
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -103,7 +101,7 @@ class TierMemStore(BaseStore):
         for op in asked:
             _check(op)
         puts = [op for op in asked if isinstance(op, PutOp)]
-        with self.bank.parts.using():
+        with self.bank.engine.using():
             if self.bank.settings.clock.mode == "wall":
                 self._writing.embed([op for op in puts if op.ttl is not None])
                 self.bank.follow_clock()

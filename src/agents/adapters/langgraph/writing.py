@@ -14,8 +14,6 @@ from ...storage.state.versions import versions
 from ..removing import remove
 from .items import AT, INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
 
-__all__ = ["TierOf", "Writing", "are_fields"]
-
 TierOf = Callable[[Namespace, str, Mapping[str, Any]], TierLike | None]
 """The tier of an item, from its namespace, key and value; None to keep the tier that it has."""
 _Row = tuple[str, str, Tier | None, dict[str, Scalar], dict[str, object]]
@@ -72,7 +70,7 @@ class Writing:
             value = dict(op.value or {})
             value_text(value)  # an error names what is no JSON
             texts += self._texts(op, value)
-        self._items.bank.parts.embedder.encode(texts)
+        self._items.bank.engine.embedder.encode(texts)
 
     def keep_alive(self, memories: Iterable[Memory]) -> None:
         """Let the lifetimes of these items begin anew."""
@@ -81,7 +79,7 @@ class Writing:
             ttl = memory.metadata.get(TTL)
             if isinstance(ttl, int) and (memory.expires_tick or 0) < bank.tick + ttl:
                 numbers = [each.sequence for each in (memory, *self._items.parts(memory))]
-                bank.parts.ledger.last(memory.agent_id, numbers, bank.tick + ttl)
+                bank.engine.ledger.last(memory.agent_id, numbers, bank.tick + ttl)
 
     def _place(self, op: PutOp) -> _Place:
         agent, key = self._items.agent_of(op.namespace), self._items.key_of(op.key)
@@ -90,7 +88,7 @@ class Writing:
     def _delete(self, place: _Place) -> None:
         """Delete an item, pinned or not, with its parts and all of its former versions."""
         state, agent = (
-            self._items.bank.parts.ledger.resident,
+            self._items.bank.engine.state,
             self._items.bank.agent(place.agent_id),
         )
         keys = [place.memory_key]

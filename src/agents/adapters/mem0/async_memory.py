@@ -10,8 +10,6 @@ from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from .memory import Memory
 
-__all__ = ["AsyncMemory"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -8,8 +8,6 @@ from typing import Any
 from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError
 
-__all__ = ["bank_of"]
-
 _KNOWN = (
     "vector_store", "embedder", "llm", "history_db_path", "version", "custom_instructions",
     "reranker",

@@ -10,8 +10,6 @@ from ...memory.tiers import TIER_NAMES, Tier
 from .payloads import kept_name, tier_of
 from .scopes import IDS, checked_id
 
-__all__ = ["Join", "Test", "Wanted", "read_filters"]
-
 _ABSENT: Final = object()
 _ORDERS: Final = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
 _TEXTS: Final = ("contains", "icontains")

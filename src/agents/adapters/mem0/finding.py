@@ -15,8 +15,6 @@ from .payloads import CREATED, id_of, payload, whole
 from .scopes import Part, Scopes
 from .seeing import COLD, Traits, seen
 
-__all__ = ["Finder"]
-
 
 @final
 class Finder:
@@ -78,14 +76,14 @@ class Finder:
     def _hits(self, agents: list[str], query: str, limit: int, only: Filter) -> Iterator[Hit]:
         queries, most = [query] * len(agents), min(limit, max(map(self._most, agents)))
         request = SearchRequest(agents, queries, most, None, only, with_cold=self._has_cold())
-        for hits in self._bank.parts.find(request):
+        for hits in self._bank.engine.find(request):
             yield from hits
 
     def _tested(
         self, agents: list[str], query: str, limit: int, only: Filter, test: Join | None
     ) -> list[Hit]:
         """The best hits that pass what the bank's search can't test; only they are used."""
-        bank = self._bank.parts
+        bank = self._bank.engine
         found = []
         with bank.observing():
             for agent in agents:
@@ -105,7 +103,7 @@ class Finder:
         """
         found = list(hits)
         doubtful = [h.memory for h in found if not h.score and h.memory.tier is not Tier.PINNED]
-        cosines = self._bank.parts.search.cosines(query, doubtful)
+        cosines = self._bank.engine.search.cosines(query, doubtful)
         away = {each.id for each, cosine in zip(doubtful, cosines, strict=True) if cosine < 0}
         return [hit for hit in found if hit.memory.id not in away]
 
@@ -131,18 +129,18 @@ class Finder:
         The number of memories does not tell whether they changed: after an undone transaction,
         other memories may be as many. Comparing is fast: what did not change is the same object.
         """
-        now: Sequence[Metadata | None] = self._bank.parts.ledger.resident.block(agent).metadata()
+        now: Sequence[Metadata | None] = self._bank.engine.state.block(agent).metadata()
         known = self._traits.get(agent)
         if known is None or known[0] != now:
             known = self._traits[agent] = now, Traits.of(now)
         return known[1]
 
     def _has_cold(self) -> bool:
-        return self._bank.parts.ledger.resident.cold > 0
+        return self._bank.engine.state.cold > 0
 
     def _most(self, agent: str) -> int:
         """At least as many memories as an agent has."""
-        return self._bank.parts.ledger.resident.block(agent).next_sequence
+        return self._bank.engine.state.block(agent).next_sequence
 
 
 def _created(memory: Memory) -> str:

@@ -25,8 +25,6 @@ from .payloads import checked_date, id_of, item, kept, payload, without_ids
 from .scopes import IDS, Scopes, checked_ids, required
 from .versions import live, rows_of
 
-__all__ = ["Memory"]
-
 logger = logging.getLogger(__name__)
 
 _UNSET: Final[Any] = object()
@@ -159,10 +157,10 @@ class Memory:
     def _extracted(
         self, ids: dict[str, str], chat: list[dict[str, Any]], prompt: str | None, procedural: bool
     ) -> list[str]:
-        with self.bank.parts.using():
+        with self.bank.engine.using():
             agent = self._scopes.agent_id(ids)
         try:
-            return extract(self.bank.parts, agent, chat, prompt=prompt, procedural=procedural)
+            return extract(self.bank.engine, agent, chat, prompt=prompt, procedural=procedural)
         except ExtractionError as error:
             raise extraction_failed(error) from error
 
@@ -170,7 +168,7 @@ class Memory:
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """The memory with this id; None if there is none."""
-        with self.bank.parts.using():
+        with self.bank.engine.using():
             memory = self._live(memory_id)
             return None if memory is None else self._item(memory, score=None)
 
@@ -187,7 +185,7 @@ class Memory:
         _check_no_ids(kwargs, "get_all")
         _check_numbers(None, top_k)
         ids, wanted = read_filters(filters)
-        with self.bank.parts.using():
+        with self.bank.engine.using():
             found = self._finder.all(ids, wanted, None if show_expired else self._today())
             return {"results": [self._item(memory) for memory in found[:top_k]]}
 
@@ -221,7 +219,7 @@ class Memory:
         ids, wanted = read_filters(filters)
         least = 0.1 if threshold is None else float(threshold)
         today = None if show_expired else self._today()
-        with self.bank.parts.using():
+        with self.bank.engine.using():
             hits = self._finder.best(query.strip(), top_k, ids, wanted, least, today)
             results = [self._item(hit.memory, score=hit.score) for hit in hits]
             if explain:
@@ -232,9 +230,9 @@ class Memory:
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What happened to a memory: ADD, each UPDATE, DELETE. Purged texts are not in it."""
-        with self.bank.parts.using():
+        with self.bank.engine.using():
             agent = self._scopes.agent_of(memory_id)
-            return [] if agent is None else rows_of(self.bank.parts, agent, memory_id)
+            return [] if agent is None else rows_of(self.bank.engine, agent, memory_id)
 
     # Changing
 
@@ -315,14 +313,14 @@ class Memory:
         with self.bank.transaction():
             boards = map(board_of, self.bank.groups())
             for owner in [*self._scopes.agents(), *boards]:
-                agent = AgentMemory(self.bank.parts, owner)
+                agent = AgentMemory(self.bank.engine, owner)
                 hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
                 for memory in agent.all() + hidden:
                     if memory.kind != "note":
                         if memory.tier is Tier.PINNED:
                             agent.unpin(memory.id)
                         agent.forget(memory.id)
-            forget_unused(self.bank.parts)
+            forget_unused(self.bank.engine)
 
     # Closing
 
@@ -355,7 +353,7 @@ class Memory:
     def _live(self, memory_id: object) -> Record | None:
         """The active memory that an id of mem0's stands for."""
         agent = self._scopes.agent_of(memory_id)
-        return None if agent is None else live(self.bank.parts, agent, str(memory_id))
+        return None if agent is None else live(self.bank.engine, agent, str(memory_id))
 
 
 def _check_no_ids(given: Mapping[str, Any], call: str) -> None:

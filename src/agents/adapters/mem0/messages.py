@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from ...storage.mem0.errors import invalid_request
 
-__all__ = ["PROCEDURAL", "chat_of", "check_memory_type", "said"]
-
 logger = logging.getLogger(__name__)
 
 PROCEDURAL: Final = "procedural_memory"

@@ -21,21 +21,6 @@ from ...memory.sources import SOURCE
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from .scopes import IDS, Owner
 
-__all__ = [
-    "CREATED",
-    "EXPIRES",
-    "Kept",
-    "checked_date",
-    "id_of",
-    "item",
-    "kept",
-    "kept_name",
-    "payload",
-    "tier_of",
-    "whole",
-    "without_ids",
-]
-
 logger = logging.getLogger(__name__)
 
 _PREFIX = "mem0_"

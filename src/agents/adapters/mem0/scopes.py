@@ -13,8 +13,6 @@ from ...errors import InvalidInput
 from ...storage.mem0.errors import invalid_request
 from ..names import DIRECTORY, Names
 
-__all__ = ["ANYBODY", "IDS", "Owner", "Part", "Scopes", "checked_id", "checked_ids", "required"]
-
 IDS: Final = ("user_id", "agent_id", "run_id")
 ANYBODY: Final = "*"
 """The id that stands for any id in the filters of a search."""
@@ -124,7 +122,7 @@ class Scopes:
             return None
         prefix = memory_id[:24]
         if prefix not in self._prefixes:
-            blocks = self._bank.parts.ledger.resident.blocks
+            blocks = self._bank.engine.state.blocks
             new = set(self.agents()).difference(self._prefixes.values())
             self._prefixes |= {blocks.glance(agent).prefix: agent for agent in new}
         return self._prefixes.get(prefix)

@@ -10,8 +10,6 @@ from ...memory.records import VALUE, Metadata
 from .filters import Join
 from .payloads import EXPIRES, kept_name, whole
 
-__all__ = ["COLD", "Seen", "Traits", "seen"]
-
 
 class Traits(NamedTuple):
     """What memories may have."""

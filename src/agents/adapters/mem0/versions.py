@@ -3,31 +3,29 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...engine.open_bank import OpenBank
+from ...engine.engine import Engine
 from ...memory.records import Memory, sequence_of
 from ...memory.retention import Retention
 from ...storage.state.versions import live_version, versions
 from .payloads import id_of, payload
 from .scopes import Owner
 
-__all__ = ["live", "rows_of"]
 
-
-def live(bank: OpenBank, agent_id: str, memory_id: str) -> Memory | None:
+def live(bank: Engine, agent_id: str, memory_id: str) -> Memory | None:
     """The active version of a memory, by the id of any of its versions; None if there is none."""
-    resident = bank.ledger.resident
+    resident = bank.state
     memory = _by_id(bank, agent_id, memory_id)
     if memory is not None and memory.retention is Retention.ACTIVE:  # nothing superseded it
         return None if memory.is_expired(resident.tick) else memory
     return live_version(resident, agent_id, _key(memory, memory_id))
 
 
-def rows_of(bank: OpenBank, agent_id: str, memory_id: str) -> list[dict[str, Any]]:
+def rows_of(bank: Engine, agent_id: str, memory_id: str) -> list[dict[str, Any]]:
     """A row for each version of a memory, oldest first, and one if the last was deleted."""
     key = _key(_by_id(bank, agent_id, memory_id), memory_id)
     rows: list[dict[str, Any]] = []
     before: str | None = None
-    for version in versions(bank.ledger.resident, agent_id, key):
+    for version in versions(bank.state, agent_id, key):
         rows.append(_row(version, "UPDATE" if rows else "ADD", before, version.content))
         before = version.content
         if version.retention is Retention.DELETED:
@@ -35,8 +33,8 @@ def rows_of(bank: OpenBank, agent_id: str, memory_id: str) -> list[dict[str, Any
     return rows
 
 
-def _by_id(bank: OpenBank, agent_id: str, memory_id: str) -> Memory | None:
-    resident = bank.ledger.resident
+def _by_id(bank: Engine, agent_id: str, memory_id: str) -> Memory | None:
+    resident = bank.state
     number = sequence_of(resident.block(agent_id).prefix, memory_id)
     return None if number is None else resident.memory(agent_id, number)
 

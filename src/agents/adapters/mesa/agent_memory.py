@@ -13,8 +13,6 @@ from ...simulation.protocols import Action
 from ...simulation.runs.outside import OutsideRun
 from .kept import KeptMemories
 
-__all__ = ["MesaMemory", "refuse_copies"]
-
 
 def refuse_copies() -> NoReturn:
     """A copy of a model would write to the same run."""

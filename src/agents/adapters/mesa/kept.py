@@ -7,8 +7,6 @@ from typing import Any, NoReturn, final
 from ...bank.agent_memory import AgentMemory
 from ...errors import InvalidInput
 
-__all__ = ["READS", "KeptMemories"]
-
 READS = (
     "all", "count", "decay_score", "explain", "find", "flags", "get", "get_pinned_memories",
     "get_relevant_memories", "groups", "heard", "hidden", "history", "hot_context", "links",
@@ -57,7 +55,7 @@ def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def look(self: KeptMemories, *arguments: Any, **options: Any) -> Any:
         own = self._memory
-        with own.parts.observing():
+        with own.engine.observing():
             return method(own, *arguments, **options)
 
     return look

@@ -23,8 +23,6 @@ from .agent_memory import MesaMemory, refuse_copies
 if TYPE_CHECKING:
     from mesa import Agent, Model
 
-__all__ = ["Memories"]
-
 Place = str | PathLike[str]
 Metric = str | Callable[[Any], object]
 """A function of the model, or the name of one of its attributes."""

@@ -8,8 +8,6 @@ from ...memory.context import one_line
 from ...memory.tiers import TIER_NAMES
 from .agent_memory import MesaMemory
 
-__all__ = ["make_memory_component"]
-
 
 def make_memory_component(most: int = 50) -> Callable[[Any], Any]:
     """A component for ``SolaraViz(model, components=[…])``: choose an agent, and see its memory.

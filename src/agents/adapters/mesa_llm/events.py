@@ -7,8 +7,6 @@ from typing import Any
 from ...memory.records import Memory, Scalar
 from ...memory.tiers import Tier
 
-__all__ = ["STEP", "event_of", "item", "plain", "text_of"]
-
 STEP = "step"
 """The name, in a memory's metadata, of the step in which the event was."""
 _KINDS = {"plan": "decision", **{name: name for name in ("action", "message", "observation")}}

@@ -9,8 +9,6 @@ from typing import Any
 from ...simulation.policies.cassette import Cassette, Exchange, hash_prompt
 from ..names import agent_id_of
 
-__all__ = ["record"]
-
 
 def record(agents: Iterable[Any], path: str | Path, *, replay: bool = False) -> None:
     """Let agents keep every answer of their language model in the file ``path``.

@@ -22,8 +22,6 @@ except ImportError as error:
         "which needs Python 3.12 or newer"
     ) from error
 
-__all__ = ["TierMemory"]
-
 _ASSIGNED = "long_term_memory"
 """The key of the text that was assigned as the long term memory."""
 _BANKS: WeakKeyDictionary[Any, MemoryBank] = WeakKeyDictionary()

@@ -22,8 +22,6 @@ from .signals import (
     terminable,
 )
 
-__all__ = ["app", "main", "run"]
-
 _USAGE = """
  [bold]Usage:[/] [yellow]tiermem COMMAND …[/]   [cyan]tiermem COMMAND --help[/] explains a command
 

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from ...notes.agent_notes import AgentNotes
     from ...notes.index import Synced
 
-__all__ = [
-    "changed",
-    "check_agent",
-    "check_bank",
-    "check_served",
-    "copied",
-    "copied_with_notes",
-    "opened",
-    "past",
-    "served",
-    "storing",
-    "tell_idle_in",
-    "watched",
-]
-
 
 @contextmanager
 def opened(
@@ -91,7 +76,7 @@ def served(
 
 def tell_idle_in(bank: "MemoryBank", preset: str | None, assignments: Sequence[str] | None) -> None:
     """Tell of the flags without which the bank would have the same settings."""
-    load = bank.parts.settings_with
+    load = bank.engine.settings_with
     if load is not None:
         tell_idle(preset, assignments, load)
 
@@ -116,7 +101,7 @@ def changed(
         telling(lambda: "what it stored is kept" if stored else "nothing was stored"),
         opened(folder, file, preset, assignments) as bank,
     ):
-        journal = bank.parts.ledger.journal
+        journal = bank.engine.journal
         before = journal.head
         try:
             yield bank
@@ -166,7 +151,7 @@ def copied_with_notes(
     from ...notes.opening import look_at_files
 
     with copied(folder) as bank:
-        own, seen = look_at_files(bank.parts, folder, agent)
+        own, seen = look_at_files(bank.engine, folder, agent)
         if not seen.problems:
             check_agent(bank, folder, agent)
         yield bank, AgentNotes(own), seen
@@ -209,7 +194,7 @@ def check_served(bank: "MemoryBank", folder: Path) -> None:
     """Refuse to serve an untrusted bank that can't embed; warn of tokens that came with one."""
     from .. import tokens
 
-    guard = bank.parts.guard
+    guard = bank.engine.guard
     if guard is None or guard.is_trusted:
         return
     if refused := guard.embedder():

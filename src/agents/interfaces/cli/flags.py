@@ -10,8 +10,6 @@ from .output import say
 if TYPE_CHECKING:
     from ...config.settings import Settings
 
-__all__ = ["flags", "tell_idle"]
-
 
 def flags(preset: str | None, assignments: Sequence[str] | None) -> list[str]:
     """What --preset and --set say, as assignments: both beat a file, and --set beats --preset."""

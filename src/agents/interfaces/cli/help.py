@@ -7,8 +7,6 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["HelpfulCommand", "HelpfulGroup"]
-
 
 class HelpfulCommand(TyperCommand):
     """A command whose help names the values that options take, not the types of Python."""

@@ -12,8 +12,6 @@ from rich.text import Text
 
 from ..failures import usage
 
-__all__ = ["draw", "narrow_console", "panel"]
-
 _WIDEST = 100
 """Columns of the widest help."""
 

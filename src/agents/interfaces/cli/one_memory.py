@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
     from ...memory.records import Memory
 
-__all__ = [
-    "MemoryId",
-    "MemoryIds",
-    "WholeIds",
-    "full_id",
-    "id_in",
-    "ranked",
-    "say_memory",
-    "say_room",
-    "shown_id",
-    "tell_change",
-    "vacuum_advice",
-]
-
 _LENGTH = 36
 """Characters of a whole id."""
 
@@ -81,7 +67,7 @@ def id_in(folder: Path, given: str) -> str:
 def _had(bank: "MemoryBank", agent: str, identifier: str) -> bool:
     """Whether the agent ever had a memory with this id, also one that is gone."""
     number = sequence_of(id_prefix(bank.settings.seed, agent), identifier)
-    return number is not None and number < bank.parts.ledger.resident.block(agent).next_sequence
+    return number is not None and number < bank.engine.state.block(agent).next_sequence
 
 
 def shown_id(identifier: str, *, whole: bool = False) -> str:
@@ -101,7 +87,7 @@ def tell_change(
     from ...tools.shapes import shown
 
     if as_json:
-        echo_json(shown(memory.parts, changed))
+        echo_json(shown(memory.engine, changed))
         return
     say_memory(memory, changed, verb)
     if verb == "remembers" and changed.access_count:

@@ -6,24 +6,6 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-__all__ = [
-    "Address",
-    "AllowHosts",
-    "AllowOrigins",
-    "AsJson",
-    "Assignments",
-    "BankFolder",
-    "Config",
-    "Create",
-    "Force",
-    "OneAgent",
-    "Preset",
-    "Quiet",
-    "RunFolder",
-    "Whose",
-    "no_nan",
-]
-
 BankFolder = Annotated[Path, Argument(metavar="BANK", help="The bank's folder.")]
 RunFolder = Annotated[Path, Argument(metavar="RUN", help="The run's folder.")]
 Whose = Annotated[str, Option("--agent", "-a", help="The agent whose memory it is.")]

@@ -10,8 +10,6 @@ import typer
 
 from ...memory.context import one_line
 
-__all__ = ["counted", "echo_exactly", "echo_json", "first_of", "say", "short", "table"]
-
 _MOST_NAMED = 10
 _SHORT = 60
 """Characters of a memory in a list."""

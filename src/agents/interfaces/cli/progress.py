@@ -22,8 +22,6 @@ from rich.text import Text
 
 from ...memory.context import one_line
 
-__all__ = ["Pace", "Screen", "interrupts", "stopping", "writing"]
-
 _SECONDS_BETWEEN_LINES = 5.0
 
 

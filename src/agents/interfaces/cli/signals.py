@@ -9,16 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = [
-    "INTERRUPTED",
-    "Stopped",
-    "deaf_to_ctrl_c",
-    "drop_output",
-    "open_streams",
-    "telling",
-    "terminable",
-]
-
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 

@@ -14,8 +14,6 @@ from ...memory.context import one_line
 from ...memory.records import short_id
 from ...rules.suggestions import share
 
-__all__ = ["Page"]
-
 _MOST_BAR = 24
 _BESIDE_BAR = 58
 """Columns of a table beside the bar."""

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from ...errors import InvalidInput
 
-__all__ = ["text_of"]
-
 _MOST_STDIN = 4 << 20
 """Bytes that are read; no memory and no note may have as many."""
 

@@ -9,8 +9,6 @@ from ...errors import InvalidInput
 if TYPE_CHECKING:
     from ...memory.records import Scalar
 
-__all__ = ["condition", "pair", "tier_of", "value_of"]
-
 _SIGNS = {">=": "$gte", "<=": "$lte", "!=": "$ne", ">": "$gt", "<": "$lt"}
 _COMPARED = re.compile(r"([^<>=!]+)([<>=!]+)(.*)", re.DOTALL)
 _WRITE = """write --filter place=bay, 'day>=3' (or <=, >, <, !=), or JSON, or 'sign="<"'"""

@@ -20,8 +20,6 @@ from .installation import embedding, space
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
 
-__all__ = ["bank_checks"]
-
 _MOST_NAMED = 10
 
 
@@ -161,9 +159,9 @@ def _journal(folder: Path) -> Finding:
 def _incomplete(bank: "MemoryBank") -> list[str]:
     """The agents whose memories that are not resident do not add up to the hash over them."""
     sums = Counter[str]()
-    for row in bank.parts.ledger.journal.shelf.all_now():
+    for row in bank.engine.journal.shelf.all_now():
         sums[row[0]] += int.from_bytes(row[5], "big")
-    blocks = bank.parts.ledger.resident.blocks
+    blocks = bank.engine.state.blocks
     return [
         name for name in sorted(blocks) if (blocks.glance(name).shelf_sum - sums[name]) % (1 << 256)
     ]
@@ -200,7 +198,7 @@ def _clock(bank: "MemoryBank", folder: Path) -> Findings:
     from ...engine import clock
 
     own = bank.settings.clock
-    said, anchor = f"tick {bank.tick:,}; {own}", clock.anchor_of(bank.parts)
+    said, anchor = f"tick {bank.tick:,}; {own}", clock.anchor_of(bank.engine)
     if own.mode == "wall" and anchor is not None:
         behind = bank.tick - anchor.tick_at(clock.now_ms())
         if behind > 0 or clock.now_ms() < anchor.ms:
@@ -214,7 +212,7 @@ def _clock(bank: "MemoryBank", folder: Path) -> Findings:
 
 def _trust(bank: "MemoryBank") -> Findings:
     """What an untrusted bank wants to do, and is not checked."""
-    guard = bank.parts.guard
+    guard = bank.engine.guard
     for refused in (guard.embedder(), guard.files(), guard.llm()) if guard else ():
         if refused is not None:
             yield Finding("warning", "trust", refused.why, refused.hint)
@@ -223,9 +221,9 @@ def _trust(bank: "MemoryBank") -> Findings:
 def _embedder(bank: "MemoryBank") -> Findings:
     from ...storage.identity import prepare
 
-    if bank.parts.guard is not None and bank.parts.guard.embedder():
+    if bank.engine.guard is not None and bank.engine.guard.embedder():
         return
-    yield from embedding(prepare(bank.parts.ledger.journal, bank.settings, None))
+    yield from embedding(prepare(bank.engine.journal, bank.settings, None))
 
 
 def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Findings:
@@ -233,7 +231,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     from ...storage.mem0.package import import_store
     from ...storage.mem0.store import Mem0Store
 
-    if bank.parts.guard is not None and bank.parts.guard.files():
+    if bank.engine.guard is not None and bank.engine.guard.files():
         return
     if bank.settings.store.provider == "none":
         yield Finding("ok", "mem0", "this bank has no store of mem0's: store.provider is none")
@@ -245,8 +243,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         yield Finding("ok", "mem0", "not looked at while the bank is open")
         return
     import_store(bank.settings.store.provider)
-    behind = bank.parts.ledger.journal.head - kept["commit"]
-    settings, identity = bank.settings.store, bank.parts.ledger.journal.get("bank")
+    behind = bank.engine.journal.head - kept["commit"]
+    settings, identity = bank.settings.store, bank.engine.journal.get("bank")
     dims = identity["embedder"]["dims"]
     store = Mem0Store(settings, folder.absolute(), dims, identity["id"])
     repair = f"tiermem repair {quote(str(folder))}"
@@ -329,7 +327,7 @@ def _notes(bank: "MemoryBank", folder: Path) -> Findings:
             refused += 1
             yield Finding("warning", "notes", f"{agent}: {error}", "it is not indexed")
             continue
-        _, seen = look_at_files(bank.parts, folder, agent)
+        _, seen = look_at_files(bank.engine, folder, agent)
         refused += len(seen.problems)
         number += len(paths) - len(seen.problems)
         for problem in seen.problems:

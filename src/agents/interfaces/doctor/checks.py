@@ -6,8 +6,6 @@ from typing import NamedTuple
 from ...errors import BankDamaged, BankTooNew, BankTooOld, EmbedderError, TierMemError
 from .. import failures
 
-__all__ = ["Check", "Finding", "Findings", "of_error", "run_checks"]
-
 
 class Finding(NamedTuple):
     """One result of a check."""

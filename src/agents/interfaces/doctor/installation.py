@@ -18,8 +18,6 @@ from typing import Any
 from ..packages import install, module_of, purpose, requirements
 from .checks import Check, Finding, Findings
 
-__all__ = ["embedding", "installation_checks", "space"]
-
 _LEAST_SQLITE = (3, 35, 0)
 _LITTLE_SPACE, _NO_SPACE = 1 << 30, 50 << 20
 

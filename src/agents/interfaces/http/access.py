@@ -15,8 +15,6 @@ from .. import tokens
 from ..tokens import Grant
 from .problems import Problem
 
-__all__ = ["EVERYBODY", "Door", "Names", "is_loopback", "origin_form"]
-
 EVERYBODY = "*"
 """The name of the grant that needs no token; no token can have it."""
 

@@ -13,8 +13,6 @@ from .connection import most_connections
 from .limits import Buckets, Limits, Shares
 from .problems import Problem
 
-__all__ = ["Allowance"]
-
 
 class Allowance:
     """Counts the use of each client, by token or by address, and refuses a client that is over.

@@ -14,8 +14,6 @@ from starlette.requests import Request
 from .limits import Limits
 from .problems import Problem
 
-__all__ = ["check_type", "parse", "read_body"]
-
 _CLOSE = {"Connection": "close"}
 _DRAINED_BYTES, _DRAINING_SECONDS = 8 * 1024 * 1024, 1.0
 

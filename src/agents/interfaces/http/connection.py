@@ -9,8 +9,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .limits import Limits
 from .problems import MEDIA_TYPE, Problem
 
-__all__ = ["backlog", "connections", "most_connections"]
-
 _PROBLEM = Problem(400, "MalformedRequest", "this is not a request in HTTP/1.1").body()
 _MALFORMED = (
     f"HTTP/1.1 400 Bad Request\r\nContent-Type: {MEDIA_TYPE}\r\n"

@@ -8,8 +8,6 @@ from starlette.types import ASGIApp
 from .access import Names
 from .problems import Problem
 
-__all__ = ["Pages"]
-
 
 class Pages(CORSMiddleware):
     """Tells browsers that only the pages of ``names.origins`` may send requests.

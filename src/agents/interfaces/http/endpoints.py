@@ -8,8 +8,6 @@ from ...tools import OPERATIONS, Operation
 from ...tools.operation import Permission
 from ...tools.shapes import MEMORY, Schema
 
-__all__ = ["ENDPOINTS", "HEALTH", "PAGES", "Endpoint", "Page", "query_arguments"]
-
 
 class Endpoint(NamedTuple):
     """An operation at a path."""

@@ -25,8 +25,6 @@ from .endpoints import Endpoint, Page
 from .limits import Limits
 from .problems import ALWAYS, Problem
 
-__all__ = ["Gate", "Target", "Visit"]
-
 logger = logging.getLogger(__name__)
 
 _NOBODY = Grant("-", "nobody", "read")

@@ -6,8 +6,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["DEFAULT", "Buckets", "Limits", "Shares"]
-
 _KIB = 1024
 
 

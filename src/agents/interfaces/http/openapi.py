@@ -7,8 +7,6 @@ from ...tools.shapes import CONTENT, MEMORY, Schema
 from .endpoints import ENDPOINTS, PAGES, Endpoint, Page
 from .problems import MEDIA_TYPE
 
-__all__ = ["description"]
-
 _ABOUT = """\
 Tiered memory for agents. A token (`tiermem token create`) speaks for one agent, and reads or
 also writes; whose memory it is never comes from the request. Arguments are JSON in the body, or

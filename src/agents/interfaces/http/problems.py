@@ -25,8 +25,6 @@ from ...errors import (
 )
 from ...tools import Failure
 
-__all__ = ["ALWAYS", "MEDIA_TYPE", "Problem", "encoded", "private_paths", "status_of", "told"]
-
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"

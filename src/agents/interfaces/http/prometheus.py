@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-__all__ = ["MEDIA_TYPE", "exposition"]
-
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _REQUESTS = "tiermem_http_requests_total"

@@ -20,8 +20,6 @@ from .limits import DEFAULT, Limits
 from .openapi import description
 from .problems import Problem, encoded, private_paths, status_of, told
 
-__all__ = ["Service"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -22,20 +22,6 @@ from .parameters import CantTell, Parameters
 from .reasons import Recalled, recalled, with_reasons
 from .slices import Item
 
-__all__ = [
-    "active",
-    "agent_at",
-    "born_in",
-    "events_of",
-    "explain",
-    "has_many",
-    "memories",
-    "memory_row",
-    "no_decisions",
-    "perceived",
-    "texts_of",
-]
-
 _MOST_ROWS = 1000
 _MANY = 3000
 """Memories of one agent that take longer to list or to explain than a request may."""
@@ -162,7 +148,7 @@ def _rendered(rows: Sequence[Explanation]) -> str:
 
 def _context(bank: MemoryBank, agent: str, kept: Kept) -> str:
     """The memories that the agent was given, where the search gives others today."""
-    resident, hits = bank.parts.ledger.resident, Hits()
+    resident, hits = bank.engine.state, Hits()
     forgotten = 0
     for number, score in zip(kept.sequences, kept.scores, strict=True):
         memory = resident.memory(agent, number)

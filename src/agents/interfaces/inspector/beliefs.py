@@ -11,8 +11,6 @@ from ...simulation.analysis.collection import Collection, Earlier
 from ...simulation.analysis.columns import Columns
 from .slices import Slices
 
-__all__ = ["Beliefs"]
-
 
 class Beliefs(Collection):
     """The events of a journal, without the texts of memories: the slices have them."""

@@ -20,17 +20,6 @@ from .agent_view import agent_at, has_many, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
-__all__ = [
-    "Parting",
-    "beside",
-    "branch_name",
-    "branched",
-    "compare",
-    "neighbour",
-    "neighbours",
-    "planned",
-]
-
 _MOST_EDITS = 1000
 _MOST_OPTIONS = 100
 _MOST_ONLY = 100

@@ -15,8 +15,6 @@ from ...simulation.loop.decisions import Kept
 from ...simulation.runs.decisions import RESULTS
 from .slices import Slices, batched
 
-__all__ = ["QUERY", "Deed", "Deeds", "deeds_of", "ids_with"]
-
 QUERY, ASKED, DID = "query", "asked", "did"
 _WHATS = (QUERY, ASKED, DID, *RESULTS[1:])
 _PLACES = {what: place for place, what in enumerate(_WHATS)}

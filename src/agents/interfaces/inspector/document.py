@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from ...errors import RunError
 from .page_files import MAP, hash_of, page_file
 
-__all__ = ["document", "one_script"]
-
 _STYLE = re.compile(r'<link rel="stylesheet" href="\./(?P<name>[^"]+)">')
 _ENTRY = re.compile(r'<script type="module" src="\./(?P<name>[^"]+)"></script>')
 _IMPORT = re.compile(r'^import (?P<what>[^;"]+?) from "(?P<source>#[^"]+)";$', re.MULTILINE)

@@ -8,8 +8,6 @@ from ...simulation.runs.kept_effects import effects_of
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
-__all__ = ["arms_of", "effects"]
-
 _MOST = 100
 _MOST_ROWS = 60
 

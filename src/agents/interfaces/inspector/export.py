@@ -25,8 +25,6 @@ from .search_view import deed_row
 from .site import Site
 from .tick_view import happened, heat
 
-__all__ = ["Nodes", "exported", "write_export"]
-
 _MOST_DECISIONS = 3_500
 """Decisions in a file, of all agents; a longer run keeps every second tick, or fewer."""
 _MOST_LIVES = 50_000

@@ -7,8 +7,6 @@ from shlex import quote
 from ...errors import RunError
 from .sweeps import is_sweep
 
-__all__ = ["nothing_in"]
-
 _MOST = 3
 """Folders that a hint names."""
 

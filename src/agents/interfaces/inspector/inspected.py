@@ -28,8 +28,6 @@ from .past import PastBanks
 from .reader import Reader, agents_in
 from .world_numbers import WorldNumbers
 
-__all__ = ["Inspected"]
-
 _MOMENT = 0.03
 """Seconds that a request waits for ticks that are not read yet. Beside two threads that read, it
 goes on some 100 ms after that, and has to be answered within 200.

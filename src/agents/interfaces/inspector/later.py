@@ -4,8 +4,6 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["LastList", "Later"]
-
 _MOST_KEPT = 4
 """An answer about a population has 20,000 objects, of 4 MB."""
 _MOST_WAITED = 16

@@ -32,8 +32,6 @@ from .inspected import Inspected
 from .parameters import NotThere, Parameters
 from .slices import Item
 
-__all__ = ["concerned", "lives", "memory"]
-
 _MOST_DECISIONS = 1000
 """Decisions that are told of a memory on a board: all members may find it in every tick."""
 _REMARK = "it is a remark that the agent heard"
@@ -65,7 +63,7 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
     found = {number: _Life(run, agent, number) for number in numbers}
     last = run.need_whole()
     with run.past.after(agent, last) as bank:  # first, because it may be asked again
-        resident = bank.parts.ledger.resident
+        resident = bank.engine.state
         now = [resident.memory(agent, number) for number in numbers]
     for item in slices.items(slices.places.get(agent, -1)):
         kept = None if item.kept is None else Kept(*item.kept)

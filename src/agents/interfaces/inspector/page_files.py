@@ -7,8 +7,6 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["MAP", "PageFile", "hash_of", "page_file", "policy"]
-
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",

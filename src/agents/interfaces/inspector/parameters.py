@@ -5,8 +5,6 @@ from typing import Any
 
 from ...errors import TierMemError
 
-__all__ = ["CantTell", "NotThere", "Parameters", "Reading", "WrongParameter"]
-
 _MOST_LETTERS = 10_000
 _MOST_DIGITS = 15
 

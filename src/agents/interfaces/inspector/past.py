@@ -16,7 +16,7 @@ import orjson
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...engine.open_bank import OpenBank
+from ...engine.engine import Engine
 from ...memory.context import approximate_tokens
 from ...memory.events import parsed
 from ...memory.records import Explanation, Memory
@@ -30,8 +30,6 @@ from ...storage.state import snapshots
 from ...storage.state.loading import replay
 from .parameters import Reading
 from .reader import Reader
-
-__all__ = ["PastBanks"]
 
 _MOST_BANKS = 8
 _MOST_MEMORIES = 100_000
@@ -128,7 +126,7 @@ class PastBanks:
             ):
                 self._forget(self._banks[:1])
             self._place = (agent, tick, deciding, found.commit, self._versions[agent])
-            with found.bank.parts.observing():
+            with found.bank.engine.observing():
                 yield found.bank
 
     @contextmanager
@@ -164,7 +162,7 @@ class PastBanks:
 
     def _remember_query(self, bank: MemoryBank, query: str) -> None:
         """Give a bank the vector of a query that the run's bank keeps, if it does."""
-        if getattr(bank.parts.embedder.embedder, "reproducible", False):
+        if getattr(bank.engine.embedder.embedder, "reproducible", False):
             return
         journal = Journal(None, seen=self._folder / "journal.db")
         try:
@@ -172,7 +170,7 @@ class PastBanks:
         finally:
             journal.leave()
         if kept:
-            bank.parts.ledger.journal.save_embeddings(kept)
+            bank.engine.journal.save_embeddings(kept)
 
     # Banks
 
@@ -181,7 +179,7 @@ class PastBanks:
         return KeptPast(len(self._banks), self._size(), self._stage_bytes())
 
     def _size(self) -> int:
-        return sum(len(each.bank.parts.ledger.resident) for each in self._banks)
+        return sum(len(each.bank.engine.state) for each in self._banks)
 
     def _forget(self, banks: list[_Past]) -> None:
         for each in banks:
@@ -277,7 +275,7 @@ class PastBanks:
                 own = {"bank": identity, "store": None, "purged": True}
                 journal.adopt(stage.head, stage.rows, (), {}, stage.shelf, **own)
             self._embedder = prepare(journal, settings, self._embedder, guard.embedder())
-            parts = OpenBank(None, journal, settings, self._embedder, approximate_tokens, None)
+            parts = Engine(None, journal, settings, self._embedder, approximate_tokens, None)
             parts.guard = guard
         except BaseException:
             journal.close()
@@ -291,8 +289,8 @@ class PastBanks:
         events, vectors = ([], b"") if place is None else slices.between(place, before, tick)
         events.append(["tick", tick])
         text = orjson.dumps(events).decode()
-        ledger = bank.parts.ledger
-        state, journal = ledger.resident, ledger.journal
+        ledger = bank.engine.ledger
+        state, journal = ledger.state, ledger.journal
         numbers = np.frombuffer(vectors, np.int8).reshape(-1, state.dims)
         state.shelf.commit = journal.head + 1
         replay(state, parsed(events, state.table.shared_metadata.keep), numbers)
@@ -321,9 +319,9 @@ class PastBanks:
 
 def _staged(bank: MemoryBank, tick: int) -> _Stage:
     """The state of a bank, from which another bank begins."""
-    ledger = bank.parts.ledger
+    ledger = bank.engine.ledger
     journal = ledger.journal
-    blocks = ledger.resident.blocks
+    blocks = ledger.state.blocks
     rows = [snapshots.pack(blocks.glance(agent)) for agent in blocks]
     shelf = list(journal.shelf.all_now())
     size = sum(len(part) for row in rows for part in row[2:6])

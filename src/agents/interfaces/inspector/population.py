@@ -16,8 +16,6 @@ from ...simulation.runs.decisions import FORGOTTEN
 from .inspected import Inspected
 from .parameters import Parameters
 
-__all__ = ["population"]
-
 _MOST_EDGES = 500
 _MOST_TOLD = 200
 _MOST_BELIEFS = 50

@@ -27,8 +27,6 @@ from .deeds import Deeds
 from .slices import Item, NewRow, Slices, batched
 from .world_numbers import WorldNumbers
 
-__all__ = ["Reader", "agents_in"]
-
 logger = logging.getLogger(__name__)
 
 _PAUSE = 0.5

@@ -12,8 +12,6 @@ from ...memory.tiers import TIER_NAMES
 from ...simulation.loop.decisions import Kept
 from .inspected import Inspected
 
-__all__ = ["Recalled", "recalled", "with_reasons"]
-
 Recalled = dict[str, Memory]
 """By id, memories as they were when the agent decided."""
 
@@ -45,7 +43,7 @@ def with_reasons(
 
 
 def _known(bank: MemoryBank, owner: str, numbers: Iterable[int]) -> Recalled:
-    resident = bank.parts.ledger.resident
+    resident = bank.engine.state
     memories = (resident.memory(owner, number) for number in dict.fromkeys(numbers))
     return {memory.id: memory for memory in memories if memory is not None}
 

@@ -6,8 +6,6 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-__all__ = ["readable"]
-
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>TierMem inspector</title></head>
 <body><h1>The inspector can't show this</h1><p>{message}.</p>{hint}</body></html>

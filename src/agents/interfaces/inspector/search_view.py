@@ -10,8 +10,6 @@ from .deeds import Deed, ids_with
 from .inspected import Inspected
 from .parameters import NotThere, Parameters, WrongParameter
 
-__all__ = ["deed_row", "search"]
-
 _MOST_FOUND = 1000
 _MOST_WORDS = 200
 _OF = ("", "agents", "memories", "decisions")

@@ -27,8 +27,6 @@ from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 from .refusals import readable
 from .site import ANSWERS, Site, failure
 
-__all__ = ["Page", "new_token", "serve"]
-
 logger = logging.getLogger(__name__)
 
 _MOST_BODY = 1 << 20

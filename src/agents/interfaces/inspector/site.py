@@ -15,8 +15,6 @@ from .folders import nothing_in
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
-__all__ = ["ANSWERS", "Site", "failure"]
-
 _MOST_OTHERS = 3
 """What else stays open for pages that look at it; what was asked for longest ago is closed."""
 Place = tuple[str, str]

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from .turns import Turns
 
-__all__ = ["Item", "NewRow", "Slices", "batched"]
-
 T = TypeVar("T")
 _SCHEMA = """
 CREATE TABLE blocks (

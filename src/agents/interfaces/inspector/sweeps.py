@@ -15,8 +15,6 @@ from ...simulation.runs.outputs import rows_of
 from ...simulation.sweeps.sweep import COLUMNS, cell_name, shown_value
 from .parameters import NotThere
 
-__all__ = ["is_sweep", "run_of", "sweep"]
-
 _MOST_POINTS = 100_000
 """Points of a plan that are looked for among the cells: a plan may be a stranger's."""
 

@@ -20,8 +20,6 @@ from .inspected import COUNTED, Inspected
 from .life_view import concerned
 from .parameters import NotThere, Parameters
 
-__all__ = ["happened", "heat"]
-
 _MOST_COLUMNS = 600
 _MOST_ROWS = 1000
 _MANY_COMMITS = 200

@@ -4,8 +4,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Turns"]
-
 _LONGEST = 0.5
 """Seconds that the reading waits at most: requests that never end do not stop it."""
 

@@ -17,8 +17,6 @@ from ...simulation.runs.trusting import is_trusted_run
 from ...simulation.worlds import WORLDS
 from ...storage.journal.ticks import TickRow
 
-__all__ = ["WorldNumbers"]
-
 
 class WorldNumbers:
     """Gives a world its state after a tick, and asks it for its numbers."""

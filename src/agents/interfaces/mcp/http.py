@@ -24,8 +24,6 @@ from . import sdk
 from .server import Access, make_server
 from .stdio import refusal
 
-__all__ = ["PATH", "serve"]
-
 PATH = "/mcp"
 
 _MCP = Page("mcp", PATH, "Messages of MCP.", "read", method="POST")

@@ -207,9 +207,9 @@ class _Offer:
         """The result of the function; its failure is an error for the client."""
 
         def looked(memory: AgentMemory) -> _T:
-            clock.follow(memory.parts)
+            clock.follow(memory.engine)
             # Reading with a read-only token does not count as use of a memory.
-            with nullcontext() if access.may_write else memory.parts.observing():
+            with nullcontext() if access.may_write else memory.engine.observing():
                 return function(memory, *arguments, **options)
 
         try:

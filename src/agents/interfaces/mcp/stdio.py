@@ -19,8 +19,6 @@ from ..http.limits import DEFAULT
 from ..timer import keep_time
 from .sdk import parsed, types
 
-__all__ = ["refusal", "serve", "wire"]
-
 _LONGEST = DEFAULT.body_bytes
 """The most bytes of a message, as over HTTP."""
 _PAUSE = 0.1

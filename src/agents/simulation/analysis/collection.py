@@ -21,8 +21,6 @@ from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
 from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told
 
-__all__ = ["Collection", "Earlier", "read_columns"]
-
 _SPEAKERS = ("speaker", "source")
 """The keys of metadata that may say who told a memory, where no source does."""
 _EXPIRED = "expire"

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from ...memory.records import id_prefix, memory_id, sequence_of
 from ...storage.once import once
 
-__all__ = ["NOT_GONE", "PREFIX", "SEQUENCE_BITS", "Columns", "Numbers", "Told"]
-
 NOT_GONE = -1
 """Stands for the tick in which a memory was gone, for a memory that is there."""
 SEQUENCE_BITS = 32

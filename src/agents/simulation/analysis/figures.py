@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from .study import Study
 
-__all__ = ["figures", "section"]
-
 _MOST_CURVES = 5
 _MOST_ROWS = 10
 _MOST_TREE = 60

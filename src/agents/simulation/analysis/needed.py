@@ -13,8 +13,6 @@ from .columns import NOT_GONE, Columns, Numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Embed", "distinct", "needed"]
-
 Embed = Callable[[Sequence[str]], tuple[NDArray[np.int8], NDArray[np.bool_]]]
 """The vectors of texts, and which of the texts have one."""
 _REPLACED, _EXPIRED = "supersede", "expire"

@@ -12,8 +12,6 @@ from .columns import Columns, Numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["beliefs", "overlap", "shares"]
-
 _NO_BELIEFS = ("observation", "action", "note")
 _MOST_NEAR = 60
 """Agents that are compared by nearness, unless some are named."""

@@ -11,8 +11,6 @@ from .overlap import beliefs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Spread", "by_text", "first_holders", "same_beliefs", "spread_of", "spreads", "tree"]
-
 
 class Spread(NamedTuple):
     """The spread of one memory from agent to agent."""

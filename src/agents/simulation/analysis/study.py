@@ -23,8 +23,6 @@ from .columns import Columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NEAR", "Study"]
-
 NEAR = 0.3
 """From this cosine on, a memory that is gone counts as near to a query: ``benchmarks/nearness.py``
 measured how near questions are to their answers, and to the answers of others."""

@@ -12,8 +12,6 @@ from .columns import NOT_GONE, Columns, Numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["kaplan_meier", "survival"]
-
 _NORMAL = 1.959963984540054
 """The 97.5 % point of the normal distribution, for intervals of 95 %."""
 

@@ -10,8 +10,6 @@ from .columns import Columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["centrality", "tells"]
-
 
 def tells(columns: Columns) -> "pa.Table":
     """An edge for each teller and listener, the most used first.

@@ -12,8 +12,6 @@ from .overlap import beliefs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Facts", "overtaking", "truth"]
-
 Facts = Mapping[str, Mapping[str, bool]]
 """By subject, sentences that go round, and whether each is true."""
 

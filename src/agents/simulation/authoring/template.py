@@ -7,8 +7,6 @@ from pathlib import Path
 
 from ...errors import InvalidInput, RunError
 
-__all__ = ["class_name", "new_world"]
-
 _WORLD = '''\
 """NAME: travellers hear once where the well is, and get thirsty long after."""
 

@@ -13,8 +13,6 @@ from ..runs.replay import Replay
 from ..runs.run import Run
 from .interventions import Change, Intervention
 
-__all__ = ["Arm", "Pair", "check_null", "future_pair", "run_arm", "seed_pair"]
-
 
 class Arm(NamedTuple):
     """What came of a branch."""

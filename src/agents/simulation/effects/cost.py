@@ -9,8 +9,6 @@ from ...memory.context import approximate_tokens
 from ..policies.cassette import Cassette
 from ..runs.folder import read_folder
 
-__all__ = ["Cost", "cost_of", "cost_of_removals"]
-
 
 class Cost(NamedTuple):
     """What an experiment asks a language model, if each branch asks as often as the run did.

@@ -22,16 +22,6 @@ from .notes import notes_of_births, notes_of_blocks, notes_of_pairs
 from .place import arms_folder
 from .spread import Parted, Reached, Step, compare, story_of
 
-__all__ = [
-    "Effect",
-    "check_answers_are_kept",
-    "check_metrics",
-    "effect",
-    "expected_cost",
-    "figures",
-    "one_or_more",
-]
-
 Progress = Callable[[int, int], None]
 """Takes the number of finished pairs, and of all."""
 Texts = str | Iterable[str]

@@ -17,8 +17,6 @@ from ..runs.branch import branch
 from ..runs.compare import last_tick, past_bank
 from ..runs.folder import as_run_error, read_folder
 
-__all__ = ["Change", "Intervention", "Target", "branch_with", "later_births", "read_intervention"]
-
 ANYBODY = "*"
 _ARROWS = ("→", "->")
 

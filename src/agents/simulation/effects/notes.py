@@ -7,8 +7,6 @@ from ...errors import RunError
 from .arms import Pair
 from .interventions import Change, later_births
 
-__all__ = ["notes_of_births", "notes_of_blocks", "notes_of_pairs"]
-
 
 def notes_of_pairs(pairs: Sequence[Pair], compared: int) -> Iterator[str]:
     """How much the figures of these pairs say, of which so many were compared."""

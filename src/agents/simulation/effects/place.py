@@ -16,8 +16,6 @@ from ..runs.folder import clear_up, name_beside, not_of_a_run, put_in_place, rea
 from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..runs.trusting import is_trusted_run, seal_run
 
-__all__ = ["arms_folder"]
-
 _FOUND = "effect.json"
 _HALF = "unfinished.txt"
 _HALF_SAYS = "This experiment is not whole. The next one with this folder replaces it.\n"

@@ -15,8 +15,6 @@ from ..statistics import interval_of
 from .experiment import Effect
 from .which import Ranked
 
-__all__ = ["effect_plot", "effect_section", "ranking_section", "write", "write_ranking"]
-
 _MOST_CHARTS = 12
 _MOST_REACHED = 100
 

@@ -17,8 +17,6 @@ from ..runs.decision_table import kept_decisions
 from ..runs.decisions import RESULTS
 from ..runs.folder import as_run_error, read_folder
 
-__all__ = ["Parted", "Reached", "Step", "Turn", "compare", "story_of"]
-
 
 class Turn(NamedTuple):
     """One agent in one tick. Memories are named by their texts: ids may be others in a branch."""

@@ -25,8 +25,6 @@ from .experiment import check_answers_are_kept, check_metrics, results_of
 from .interventions import Change
 from .place import arms_folder
 
-__all__ = ["Candidate", "Ranked", "Tested", "which", "which_cost"]
-
 _LEAST_BUDGET, _MOST_BUDGET = 1, 10_000
 
 

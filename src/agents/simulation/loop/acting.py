@@ -15,8 +15,6 @@ from .failures import failed
 from .grouping import Wish, granted
 from .speaking import Speech, heard_by
 
-__all__ = ["Deed", "act", "changes_in", "read_action", "told_in"]
-
 _COMPOSED = (Speech, Wish)
 _SCALARS = {str, int, float, bool, type(None)}
 

@@ -24,31 +24,6 @@ from ...notes.files import MOST_BYTES
 from ..protocols import NO_ARGUMENTS, Action, Ask
 from .asking import answers
 
-__all__ = [
-    "ASK_ACTIONS",
-    "GROUP_ACTIONS",
-    "GROUP_ASKS",
-    "JOIN_GROUP",
-    "LINKS",
-    "MEMORY_ACTIONS",
-    "NOTE_ACTIONS",
-    "NO_OP",
-    "OWN_ACTIONS",
-    "REFUSED",
-    "TELL_ACTIONS",
-    "add_to_note",
-    "arguments_of",
-    "as_action",
-    "change_memory",
-    "change_note",
-    "checked",
-    "is_list",
-    "memory_to_store",
-    "name_of",
-    "note_of",
-    "refusal",
-]
-
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
     "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
@@ -225,7 +200,7 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
     name, arguments = action.name, checked(action)
     if name == _RECALL:
         ask = Ask(arguments["query"], arguments.get("limit"), cold=True)
-        (answer,) = answers(memory.parts, [(memory.agent_id, ask)])
+        (answer,) = answers(memory.engine, [(memory.agent_id, ask)])
         if answer.note:
             raise InvalidAction(answer.note)
         return

@@ -5,7 +5,7 @@ from operator import itemgetter
 
 from ...engine import group_search
 from ...engine.agent_moves import recalled
-from ...engine.open_bank import OpenBank
+from ...engine.engine import Engine
 from ...errors import InvalidInput
 from ...memory.conditions import none_of
 from ...memory.filters import ANY, Filter
@@ -14,8 +14,6 @@ from ...memory.requests import check_query
 from ...search.request import SearchRequest
 from ..protocols import Answer, Ask
 from .standing import NO_RULES, Standing
-
-__all__ = ["answers", "asked_in"]
 
 _Kind = tuple[int | None, bool, bool]
 """The limit of a question, and whether it is about cold memories or about groups."""
@@ -32,7 +30,7 @@ def asked_in(decided: object) -> list[Ask]:
 
 
 def answers(
-    bank: OpenBank, asked: Sequence[tuple[str, Ask]], rules: Standing = NO_RULES
+    bank: Engine, asked: Sequence[tuple[str, Ask]], rules: Standing = NO_RULES
 ) -> list[Answer]:
     """What each question of an agent finds. One search answers all that want the same.
 
@@ -75,13 +73,13 @@ def answers(
     return [each for each in found if each is not None]
 
 
-def _own(bank: OpenBank, request: SearchRequest) -> Sequence[Hits]:
+def _own(bank: Engine, request: SearchRequest) -> Sequence[Hits]:
     if request.with_cold:
         return bank.search.run(bank.search.read(request)).hits
     return bank.find(request)
 
 
-def _on_boards(bank: OpenBank, request: SearchRequest, rules: Standing) -> list[Hits]:
+def _on_boards(bank: Engine, request: SearchRequest, rules: Standing) -> list[Hits]:
     """What each agent finds among its own memories and on the boards of its groups."""
     return [
         group_search.search(
@@ -99,7 +97,7 @@ def _heard(unheard: Sequence[str]) -> Filter:
     return Filter(metadata=none_of("speaker", unheard)) if unheard else ANY
 
 
-def _check(bank: OpenBank, ask: Ask) -> None:
+def _check(bank: Engine, ask: Ask) -> None:
     """Raise InvalidInput for a question that can't be answered."""
     if not check_query(ask.query).strip():
         raise InvalidInput(_NOTHING)

@@ -7,8 +7,6 @@ from .actions import GROUP_ACTIONS, TELL_ACTIONS, as_action, name_of
 from .grouping import wish
 from .speaking import speech_of
 
-__all__ = ["composed"]
-
 _READERS = {**dict.fromkeys(TELL_ACTIONS, speech_of), **dict.fromkeys(GROUP_ACTIONS, wish)}
 
 

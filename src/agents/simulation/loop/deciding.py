@@ -19,8 +19,6 @@ from .composing import composed
 from .failures import failed
 from .standing import Standing
 
-__all__ = ["Decided", "Together", "decide"]
-
 
 @runtime_checkable
 class Together(Protocol):
@@ -130,7 +128,7 @@ def _answer(
     places = [place for place, asks in asked.items() for _ in asks]
     whose = [observations[place].agent_id for place in places]
     questions = [ask for asks in asked.values() for ask in asks]
-    found = answers(bank.parts, list(zip(whose, questions, strict=True)), rules)
+    found = answers(bank.engine, list(zip(whose, questions, strict=True)), rules)
     for place, answer in zip(places, found, strict=True):
         seen = observations[place]
         observations[place] = seen._replace(answers=(*seen.answers, answer))

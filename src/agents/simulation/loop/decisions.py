@@ -19,19 +19,6 @@ from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation, Outcome, Remark
 
-__all__ = [
-    "DONE",
-    "FAILED",
-    "REFUSAL",
-    "UNANSWERED",
-    "DecisionLog",
-    "Kept",
-    "asked_first",
-    "is_said",
-    "plain",
-    "unpack",
-]
-
 DONE, FAILED, UNANSWERED, REFUSAL = range(4)
 """What came of an action: done, done without success, a policy without an answer, refused."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from ...errors import ConfigError, SimulationError
 
-__all__ = ["call", "failed", "where_in"]
-
 
 def call(whose: object, method: str, tick: int, *arguments: object) -> Any:
     """Call a method of a world; an error names the method and the tick."""

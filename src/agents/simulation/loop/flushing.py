@@ -27,8 +27,6 @@ from ...notes.flush import FLUSH_PROMPT, FlushMonitor, summary
 from ..protocols import Observation
 from .actions import add_to_note, note_of
 
-__all__ = ["Contexts", "Saving"]
-
 logger = logging.getLogger(__name__)
 
 Saving = Callable[[str, str], None]
@@ -80,7 +78,7 @@ class Contexts:
 
     def saw(self, agent: str, *texts: str) -> None:
         """Count texts that come into an agent's context."""
-        count = self._bank.parts.search.count_tokens
+        count = self._bank.engine.search.count_tokens
         self._by_agent[agent].tokens += sum(int(count(text)) for text in texts)
 
     def end_tick(self, saving: Saving | None) -> None:
@@ -96,7 +94,7 @@ class Contexts:
             if context.tokens >= self._full:
                 context.monitor.compacted()
                 context.tokens, context.cycle = 0, context.monitor.cycle
-                context.since = self._bank.parts.ledger.resident.block(agent).next_sequence
+                context.since = self._bank.engine.state.block(agent).next_sequence
 
     def get_state(self) -> dict[str, Any]:
         """Everything that changes, as JSON values."""
@@ -119,7 +117,7 @@ class Contexts:
             context.monitor.set_state(kept)
 
     def _flush(self, agent: str, context: _Context, saving: Saving | None) -> None:
-        count = self._bank.parts.search.count_tokens
+        count = self._bank.engine.search.count_tokens
         lost = summary(self._losable(agent, context.since), self._most, count)
         context.monitor.flushed()
         why: TierMemError | None = None

@@ -23,8 +23,6 @@ from ...storage.state.accesses import Accesses
 from ..protocols import Action, Answer
 from .actions import JOIN_GROUP, REFUSED, checked, refusal
 
-__all__ = ["NO_BOARDS", "BoardUse", "Boards", "Wish", "change_boards", "granted", "used_in", "wish"]
-
 _LEAVE_GROUP = "leave_group"
 
 
@@ -83,11 +81,11 @@ def wish(bank: MemoryBank, agent: str, action: Action) -> Wish:
         board = board_of(name)
         if "content" in arguments:
             change = check_post(
-                bank.parts, name, agent, arguments["content"], arguments.get("tier")
+                bank.engine, name, agent, arguments["content"], arguments.get("tier")
             )
         else:
             change = GroupChange(LEAVE if action.name == _LEAVE_GROUP else JOIN, name, agent)
-        return Wish(action, change, is_member(bank.parts, board, agent))
+        return Wish(action, change, is_member(bank.engine, board, agent))
     except REFUSED as error:
         return Wish(action, None, refusal=refusal(action.name, error))
 
@@ -137,6 +135,6 @@ def used_in(asked: Iterable[Iterable[tuple[str, Answer]]]) -> list[BoardUse]:
 def change_boards(bank: MemoryBank, boards: Boards) -> None:
     """Count what was found on boards as used, and do what agents do with groups."""
     for use in boards.uses:
-        bank.parts.used([use.board], [Accesses.of([(use.sequences, use.scores)])])
+        bank.engine.used([use.board], [Accesses.of([(use.sequences, use.scores)])])
     if boards.changes:
-        do_all(bank.parts, boards.changes)
+        do_all(bank.engine, boards.changes)

@@ -9,16 +9,6 @@ from ...errors import SimulationError
 from ..protocols import World
 from .failures import call
 
-__all__ = [
-    "changed_metrics",
-    "check_keys",
-    "check_number",
-    "check_state",
-    "groups_of",
-    "metrics_of",
-    "not_kept",
-]
-
 
 def groups_of(world: World) -> dict[str, list[str]]:
     """The groups that a world begins with, and their members; none without ``groups()``."""

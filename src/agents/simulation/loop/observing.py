@@ -6,8 +6,6 @@ from ...errors import SimulationError
 from ..protocols import Observation, Remark, World
 from .failures import failed
 
-__all__ = ["observe"]
-
 
 def observe(world: World, agents: Sequence[str], tick: int) -> list[Observation]:
     """What each agent perceives, checked; the fields that the loop sets are not set yet."""

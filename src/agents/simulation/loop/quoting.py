@@ -10,8 +10,6 @@ from ...memory.records import Memory
 from ...rules.reflection import focal_points, importance_of, quotation
 from ..protocols import Ask, Insight, Observation
 
-__all__ = ["Quoting"]
-
 
 @final
 class Quoting:

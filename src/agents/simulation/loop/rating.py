@@ -9,8 +9,6 @@ from ...memory.insights import IMPORTANCE, check_importance
 from ..protocols import Observation, Policy, Rating
 from .failures import failed
 
-__all__ = ["Item", "Rate", "rate_by"]
-
 Item = tuple[Any, ...]
 """Agent, text and maybe tier, metadata and options of a new memory."""
 Rate = Callable[[Sequence[Item], Mapping[str, Observation]], list[Item]]

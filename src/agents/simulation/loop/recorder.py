@@ -28,8 +28,6 @@ from .rating import Item
 from .repeats import Repeats
 from .standing import NO_RULES, Standing
 
-__all__ = ["Recorder", "save"]
-
 _OBSERVED, _ACTED = Options("observation"), Options("action")
 _OPTIONS = ("kind", "tags", "ttl", "temperature", "session", "speaker")
 _NOT_HELD = re.compile("[\0\ud800-\udfff]")

@@ -21,8 +21,6 @@ from .recorder import Recorder, save
 from .reflecting import reflect
 from .standing import NO_RULES, Standing
 
-__all__ = ["Recording"]
-
 
 class Recording:
     """Records a tick in a bank. Afterwards it has what the agents and the tick's record are told.
@@ -75,7 +73,7 @@ class Recording:
         if self._rules:
             told = [each for each in told if not self._rules.is_unheard(each, self._bank.tick)]
         if told:
-            telling.deliver(self._bank.parts, told)
+            telling.deliver(self._bank.engine, told)
 
     def boards(self, boards: Boards) -> None:
         """Keep what agents did with groups, and what they found on boards."""

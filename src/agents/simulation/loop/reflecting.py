@@ -21,8 +21,6 @@ from .failures import failed
 from .quoting import Quoting
 from .standing import Standing
 
-__all__ = ["Reflected", "due", "reflect"]
-
 logger = logging.getLogger(__name__)
 
 _REFLECTED = "reflected"
@@ -42,7 +40,7 @@ class Reflected(NamedTuple):
 def due(bank: MemoryBank, agent_id: str) -> bool:
     """Whether an agent has lived through enough since it reflected."""
     settings = bank.settings
-    by_tier, block = settings.retrieval.tier_importance, bank.parts.ledger.resident.block(agent_id)
+    by_tier, block = settings.retrieval.tier_importance, bank.engine.state.block(agent_id)
     held = {} if block.holdings is None else block.holdings.of(_REFLECTED)
     new = slice(int(block.figures[:, 0].searchsorted(held.get(_SINCE, 1))), block.size)
     cells = block.cells
@@ -80,8 +78,8 @@ def reflect(
                 count += 1
             except REFUSED as error:
                 errors.setdefault(agent, []).append(refusal("an insight", error))
-        ledger = bank.parts.ledger
-        ledger.hold(agent, _REFLECTED, _SINCE, ledger.resident.block(agent).next_sequence)
+        ledger = bank.engine.ledger
+        ledger.hold(agent, _REFLECTED, _SINCE, ledger.state.block(agent).next_sequence)
     return Reflected(len(thinking), count, errors)
 
 
@@ -94,7 +92,7 @@ def _insights(
         seen = seen._replace(answers=(), asks_left=1)
         given: Any = mind.reflect(seen, latest, rng)
         if asked := asked_in(given):
-            found = answers(bank.parts, [(seen.agent_id, ask) for ask in asked], rules)
+            found = answers(bank.engine, [(seen.agent_id, ask) for ask in asked], rules)
             seen = seen._replace(answers=tuple(found), asks_left=0)
             given = mind.reflect(seen, latest, rng)
     except ChatFailed as error:
@@ -113,7 +111,7 @@ def _insights(
 
 
 def _latest(bank: MemoryBank, agent_id: str) -> list[Memory]:
-    block, most = bank.parts.ledger.resident.block(agent_id), bank.settings.reflection.memories
+    block, most = bank.engine.state.block(agent_id), bank.settings.reflection.memories
     return block.memories(range(max(0, block.size - most), block.size))
 
 

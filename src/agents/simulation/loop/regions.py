@@ -9,8 +9,6 @@ from ..protocols import World
 from .acting import Deed, act
 from .failures import call
 
-__all__ = ["act_in_region", "regions_of"]
-
 
 def regions_of(
     world: World, agents: Sequence[str], tick: int

@@ -15,8 +15,6 @@ from .rating import rate_by
 from .recording import Recording
 from .standing import Standing
 
-__all__ = ["remember"]
-
 
 def remember(
     bank: MemoryBank,

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from ...bank.memory_bank import MemoryBank
 from ...memory.records import Memory
 
-__all__ = ["Repeats"]
-
 
 class Repeats:
     """Notes which of the memories that a tick gives its agents are no new ones."""
 
     def __init__(self, bank: MemoryBank) -> None:
-        self._resident = bank.parts.ledger.resident
+        self._resident = bank.engine.state
         self._merges = bank.settings.memory.merge_duplicates
         self._next: dict[str, int] = {}
         self._count: Counter[str] = Counter()

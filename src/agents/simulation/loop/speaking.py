@@ -12,8 +12,6 @@ from ...memory.tiers import Tier
 from ..protocols import Action
 from .actions import REFUSED, checked, refusal
 
-__all__ = ["Speech", "heard_by", "speech_of"]
-
 
 class Speech(NamedTuple):
     """An action that tells, with what it says as data."""
@@ -33,12 +31,12 @@ def speech_of(bank: MemoryBank, agent: str, action: Action) -> Speech:
         to = _meant(arguments.get("to"), is_one=action.name == "tell")
         memory = bank.agent(agent).get(arguments["memory_id"])
         if action.name == "retract":
-            correction = correction_of(bank.parts, memory)
-            said = telling.copied(bank.parts, correction)
-            earlier = said_before(bank.parts, memory, correction)
+            correction = correction_of(bank.engine, memory)
+            said = telling.copied(bank.engine, correction)
+            earlier = said_before(bank.engine, memory, correction)
             return Speech(action, None, telling.correcting(said, memory, earlier))
-        telling.check_is_not_superseded(bank.parts, memory)
-        said = telling.copied(bank.parts, memory, arguments.get("as_tier"), arguments.get("note"))
+        telling.check_is_not_superseded(bank.engine, memory)
+        said = telling.copied(bank.engine, memory, arguments.get("as_tier"), arguments.get("note"))
         own = bank.settings.memory
         if said.tier == Tier.CRITICAL and (own.on_tier_full == "reject" or not own.max_critical):
             raise InvalidAction(

@@ -15,8 +15,6 @@ from typing import Any, final
 from ...memory.sources import Telling
 from ..protocols import Observation, Remark
 
-__all__ = ["NO_RULES", "Standing", "check_rules"]
-
 _FORMS: Mapping[str, Mapping[str, type]] = {
     "never": {"agent": str, "tick": int, "content": str},
     "block": {"from": str, "to": str, "after": int},

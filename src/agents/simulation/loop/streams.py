@@ -13,8 +13,6 @@ from ...errors import InvalidInput
 from ..protocols import WorldRandom
 from .standing import NO_RULES, Standing
 
-__all__ = ["Streams"]
-
 
 class Stream(Random):
     """A generator that is seeded at its first use in a tick.

@@ -11,8 +11,6 @@ from .flushing import Contexts
 from .keeping import check_state
 from .recording import Recording
 
-__all__ = ["do_what_is_due", "later_counts", "record_tick", "tick_counts", "tick_record"]
-
 
 def do_what_is_due(bank: MemoryBank) -> None:
     """Sweep, and compact if this tick is one of ``temperature.compact_every``."""

@@ -16,8 +16,6 @@ from ...errors import Diverged, RunError
 from ...storage.private_files import FILE_MODE
 from ...storage.sqlite import sync_folder
 
-__all__ = ["Cassette", "Exchange", "hash_prompt"]
-
 _Key = tuple[int, str, str, int]
 _START = b'{"agent":'
 """The start of every line, since its keys are sorted."""

@@ -31,8 +31,6 @@ from .reflection_prompts import (
     ratings_prompt,
 )
 
-__all__ = ["DEFAULT_TIMEOUT", "Llm", "Model"]
-
 DEFAULT_TIMEOUT = 60.0
 """The seconds that an attempt may take."""
 

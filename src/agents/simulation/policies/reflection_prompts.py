@@ -13,15 +13,6 @@ from ...memory.records import Memory
 from ..protocols import Insight
 from . import check_keepable
 
-__all__ = [
-    "insights_in",
-    "insights_prompt",
-    "questions_in",
-    "questions_prompt",
-    "ratings_in",
-    "ratings_prompt",
-]
-
 Value = dict[str, Any]
 
 

@@ -11,8 +11,6 @@ from ...memory.requests import check_agent_id, check_whole
 from ..protocols import Action, Observation
 from . import as_actions
 
-__all__ = ["Scripted"]
-
 _KEYS = ("tick", "agent", "actions")
 _FORM = "an entry is {tick: 3, agent: alice, actions: [{name: …, arguments: {…}}]}"
 

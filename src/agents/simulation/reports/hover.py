@@ -15,8 +15,6 @@ from .numbers import no_interval, number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Chart", "Place", "columns", "stretches"]
-
 _MOST_PLACES = 120
 
 

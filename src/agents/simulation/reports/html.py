@@ -12,22 +12,6 @@ from ...memory.context import one_line
 from .hover import Chart
 from .plots import number
 
-__all__ = [
-    "charts",
-    "clipped",
-    "count",
-    "definitions",
-    "details",
-    "document",
-    "escape",
-    "figure",
-    "headline",
-    "link",
-    "settings",
-    "shown",
-    "table",
-]
-
 _MOST_CHARACTERS = 600
 
 

@@ -4,8 +4,6 @@ import math
 
 from ..statistics import FEWEST_SEEDS, may_differ
 
-__all__ = ["no_interval", "number"]
-
 
 def number(value: object, digits: int = 4) -> str:
     """A number as people write it: ``12,345``, ``0.1235``, ``−3``; None is ``–``.

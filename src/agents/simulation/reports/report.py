@@ -16,8 +16,6 @@ from . import html as page
 from . import plots
 from .plots import number
 
-__all__ = ["RemarkableMemory", "RunResults", "render_run"]
-
 _TIERS = tuple(TIER_NAMES.values())
 _TEMPERATURES = ("hot", "warm", "cold")
 _FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")

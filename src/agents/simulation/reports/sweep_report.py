@@ -14,8 +14,6 @@ from . import html as page
 from . import plots
 from .numbers import no_interval, number
 
-__all__ = ["SweepResults", "arm_of", "is_clear", "missing", "render_sweep"]
-
 _MOST_CELLS = 1_000
 _CLEAR = 0.05
 

@@ -8,8 +8,6 @@ from ...memory.insights import INSIGHT
 from ...memory.sources import source_of
 from ..loop.decisions import Kept
 
-__all__ = ["FORGOTTEN", "Births", "births", "new_memories", "text_of"]
-
 FORGOTTEN = "(forgotten)"
 
 

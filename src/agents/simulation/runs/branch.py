@@ -22,8 +22,6 @@ from .scenario import check_scenario
 from .sharded import reading
 from .trusting import check_run, is_trusted_run, seal_run
 
-__all__ = ["apply_edits", "branch", "changed_settings", "read_edits"]
-
 _FORM = (
     "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
     "{agent: alice, do: pin|unpin|set_tier|delete|forget, memory: ID} with `matching: text` in the "
@@ -171,7 +169,7 @@ def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
     if "memory" in edit:
         given = edit["memory"]
         if isinstance(given, str):
-            given = whole_id(id_prefix(agent.parts.settings.seed, agent.agent_id), given)
+            given = whole_id(id_prefix(agent.engine.settings.seed, agent.agent_id), given)
         return [agent.get(given)]
     text = str(edit["matching"])
     found = [memory for memory in agent.all() if text in memory.content]

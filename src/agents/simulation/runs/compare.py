@@ -16,18 +16,6 @@ from ...notes.markdown import split_lines
 from .folder import as_run_error, read_folder
 from .sharded import reading
 
-__all__ = [
-    "Changed",
-    "Difference",
-    "RunDiff",
-    "compare_runs",
-    "differences",
-    "last_tick",
-    "only_in",
-    "past_bank",
-    "shown",
-]
-
 _TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")
 _USE = ("access_count", "last_access_tick", "relevance")
 _FIELDS = ("content", "tier", "created_tick", "tier_tick", *_TRAITS, "retention")
@@ -106,7 +94,7 @@ def _by_agent(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
                 yield Difference(agent, other.id, "memory", None, other.content)
         yield from _notes(first, second, agent)
         if groups.group_of(agent):
-            both = [groups.members(bank.parts, agent) for bank in (first, second)]
+            both = [groups.members(bank.engine, agent) for bank in (first, second)]
             if both[0] != both[1]:
                 yield Difference(agent, None, "members", *both)
 
@@ -129,17 +117,17 @@ def _fields(
 
 def _kept(bank: MemoryBank, agent: str) -> dict[int, Memory]:
     """The memories of an agent by their number, also archived ones; those deleted are gone."""
-    archived = hidden(bank.parts, agent, Retention.ARCHIVED)
+    archived = hidden(bank.engine, agent, Retention.ARCHIVED)
     return {each.sequence: each for each in (*_active(bank, agent), *archived)}
 
 
 def _active(bank: MemoryBank, agent: str) -> list[Memory]:
-    return active(bank.parts, agent, None, None)
+    return active(bank.engine, agent, None, None)
 
 
 def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
     """The first differing line of each of an agent's notes."""
-    ours, theirs = (bank.parts.ledger.resident.block(agent).notes for bank in (first, second))
+    ours, theirs = (bank.engine.state.block(agent).notes for bank in (first, second))
     for path in sorted({*ours, *theirs}):
         texts = [notes[path].text if path in notes else None for notes in (ours, theirs)]
         if texts[0] == texts[1]:

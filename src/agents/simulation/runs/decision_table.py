@@ -19,8 +19,6 @@ from .decisions import RESULTS, errors_in, part_of, reasons
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["decision_table", "kept_decisions", "why_not"]
-
 _MOST_REASONS = 20
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

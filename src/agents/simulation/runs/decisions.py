@@ -161,7 +161,7 @@ def retold(
     def text(number: int) -> str:
         if number in new:
             return text_of(new[number])
-        memory = bank.parts.ledger.resident.memory(agent, number)  # what was repeated
+        memory = bank.engine.state.memory(agent, number)  # what was repeated
         return FORGOTTEN if memory is None else memory.content
 
     first = list(map(text, born.perceived))
@@ -290,7 +290,7 @@ def _seen_before(
         number: int, score: float, tier: int | None, part: str | None, owner: str = agent
     ) -> Given:
         """A memory as it was; where the log has no tier, the one that it had then."""
-        memory: Memory | None = bank.parts.ledger.resident.memory(owner, number)
+        memory: Memory | None = bank.engine.state.memory(owner, number)
         if tier is None:
             tier = Tier.NORMAL if memory is None else memory.tier
         return Given(

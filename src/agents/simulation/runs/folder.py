@@ -23,28 +23,6 @@ from ...storage.leftovers import is_alive, is_temporary
 from ...storage.private_files import replace_file
 from ..loop.standing import check_rules
 
-__all__ = [
-    "FORMAT",
-    "Say",
-    "as_run_error",
-    "branched_from",
-    "changed_code",
-    "checkpoint_tick",
-    "checkpoints",
-    "clear_up",
-    "make_folder",
-    "name_beside",
-    "not_of_a_run",
-    "original_code",
-    "places_of_code",
-    "put_in_place",
-    "quiet",
-    "read_folder",
-    "remove_leftovers",
-    "settings_of_before",
-    "write_settings",
-]
-
 FORMAT = 1
 
 Say = Callable[[str], None]

@@ -30,8 +30,6 @@ from .folder import (
 )
 from .sharded import gather
 
-__all__ = ["go_back", "is_of_run", "restore_newest"]
-
 
 def go_back(folder: Path, tick: int, *, say: Say = quiet) -> None:
     """Remove all that came after ``tick`` from a run, for good.

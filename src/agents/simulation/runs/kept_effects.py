@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from ..reports import html as page
 from ..reports.numbers import no_interval, number
 
-__all__ = ["AS_IT_WAS", "CHANGED", "KeptEffect", "effects_of", "effects_section"]
-
 AS_IT_WAS, CHANGED = "as-it-was", "changed"
 """The folders of an experiment's two runs."""
 _MOST_METRICS = 4

@@ -28,8 +28,6 @@ from .decisions import FORGOTTEN, part_of
 from .folder import as_run_error
 from .sharded import reading
 
-__all__ = ["Life", "Moment", "life", "told"]
-
 _CAUSES = {
     "set": "by a call or an action",
     "demote": "to make room in its tier",
@@ -91,7 +89,7 @@ def life(folder: Path, identifier: str) -> Life:
         if not owners:
             raise missing
         ((agent, number),) = owners.items()
-        memory = bank.parts.ledger.resident.memory(agent, number)
+        memory = bank.engine.state.memory(agent, number)
         moments, text = [], "" if memory is None else memory.content
         for tick, events in bank.ticks.events():
             for event in events:

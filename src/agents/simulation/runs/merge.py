@@ -16,8 +16,6 @@ from .scenario import check_scenario
 from .sharded import LOCAL, is_spread, reading
 from .trusting import check_run, is_trusted_run, seal_run
 
-__all__ = ["merge"]
-
 
 def merge(folder: Path, out: Path, *, force: bool = False) -> dict[str, Any]:
     """Copy a run to the folder ``out``, with all agents in one bank; the summary of the copy."""

@@ -37,19 +37,6 @@ from .studying import study_run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "TICK",
-    "by_agent_of",
-    "metric_rows",
-    "most_retrieved",
-    "parquet",
-    "rows_of",
-    "summary_of",
-    "table",
-    "tick_rows",
-    "write",
-]
-
 _MOST_SHOWN = 15
 _MOST_READ = 20_000
 """The memories whose texts are read for what was retrieved most: those that were most often."""
@@ -197,8 +184,8 @@ def most_retrieved(
 
 def _found(bank: MemoryBank, agent: str, sequence: int, number: int) -> RemarkableMemory:
     """A memory that searches returned, whatever has become of it since."""
-    with bank.parts.using():
-        memory = bank.parts.ledger.resident.memory(agent, sequence)
+    with bank.engine.using():
+        memory = bank.engine.state.memory(agent, sequence)
     if memory is None:
         return RemarkableMemory(agent, f"memory {sequence}, purged since", "", None, number, "gone")
     state = RETENTION_NAMES[memory.retention] if memory.retention else ""

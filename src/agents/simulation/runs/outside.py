@@ -31,8 +31,6 @@ from .outputs import summary_of
 from .run import Run
 from .scenario import check_repeatable
 
-__all__ = ["OutsideRun", "Tick"]
-
 Row = tuple[object, ...]
 """A new memory, in the form that :meth:`MemoryBank.add_many` takes."""
 
@@ -168,7 +166,7 @@ class OutsideRun:
         """What an agent finds. Inside a tick, it counts as a use, and is in the log."""
         own = self.bank.agent(agent_id)
         if not self._is_inside:
-            with self.bank.parts.observing():
+            with self.bank.engine.observing():
                 return own.search(query, limit)
         hits = own.search(query, limit)
         self._answers.append((agent_id, Answer(Ask(query, limit), hits)))
@@ -243,7 +241,7 @@ class OutsideRun:
         What agents remembered after the last tick becomes one more tick. To close again gives the
         same summary.
         """
-        if not self.bank.parts.is_open:
+        if not self.bank.engine.is_open:
             return dict(self._summary)
         if not self._has_failed:
             if not self.record:
@@ -275,7 +273,7 @@ class OutsideRun:
 
     def _checked(self, row: Row) -> Row:
         """The row as it is now: the program may change what it gave before the tick ends."""
-        if not self.bank.parts.is_open:
+        if not self.bank.engine.is_open:
             raise BankClosed("the memories of this model were closed", hint="make the model again")
         most = self.bank.settings.memory.max_content_bytes
         agent, content, tier, metadata, options = check_new(row, most)

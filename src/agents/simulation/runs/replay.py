@@ -26,8 +26,6 @@ from .scenario import first_memories, make_policy, make_world
 from .sharded import reading
 from .trusting import check_run
 
-__all__ = ["Divergence", "Replay", "verify_files"]
-
 _MOST_CHANGES = 5
 
 

@@ -65,7 +65,7 @@ from .life import Life, life
 from .scenario import check_scenario, first_memories, make_policy, make_world
 from .sharded import (
     LOCAL,
-    Engine,
+    Placement,
     checkpoint_cells,
     engine_of,
     gather,
@@ -88,7 +88,7 @@ class Run:
         settings: Settings,
         about: Mapping[str, Any],
         say: Say = quiet,
-        engine: Engine = LOCAL,
+        engine: Placement = LOCAL,
         *,
         offline: bool = False,
     ) -> None:
@@ -125,7 +125,7 @@ class Run:
         *,
         scenario: Path | None = None,
         force: bool = False,
-        engine: Engine | None = None,
+        engine: Placement | None = None,
     ) -> Self:
         """A new run at tick 0, in a folder that does not exist yet.
 
@@ -160,7 +160,7 @@ class Run:
         *,
         say: Say = quiet,
         offline: bool = False,
-        engine: Engine | None = None,
+        engine: Placement | None = None,
     ) -> Self:
         """The run in ``folder``, after its last whole tick; ``engine`` may be another than before.
 
@@ -371,7 +371,7 @@ class Run:
         if self._bank is not None:
             agents = self.settings.simulation.agent_ids()
             split(self._bank, self.folder / SHARDS, agents, self._cassette)
-            self._bank.parts.release()
+            self._bank.engine.release()
             self._bank = self._loop = None  # the memories of all agents are in the cells now
         self._world = make_world(self.settings, *self._places)
         self._driver = start_driver(

@@ -31,18 +31,6 @@ from ..protocols import Policy, World
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
 
-__all__ = [
-    "check_repeatable",
-    "check_scenario",
-    "check_settings",
-    "code_of",
-    "first_memories",
-    "make_policy",
-    "make_world",
-    "set_up",
-    "try_world",
-]
-
 _PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
 

@@ -11,8 +11,6 @@ from .folder import places_of_code, read_folder
 from .scenario import make_world
 from .sharded import policy_of
 
-__all__ = ["main", "make_worker"]
-
 
 def make_worker() -> Worker:
     """A worker that has no cells yet."""

@@ -33,25 +33,10 @@ from .folder import places_of_code, read_folder
 from .scenario import make_policy, make_world
 from .trusting import check_run
 
-__all__ = [
-    "LOCAL",
-    "Engine",
-    "bring_up",
-    "check_engine",
-    "checkpoint_cells",
-    "engine_of",
-    "gather",
-    "is_spread",
-    "policy_of",
-    "reading",
-    "start_driver",
-    "without_engine",
-]
-
 _WORKER = "tiermem.simulation.runs.shard_process"
 
 
-class Engine(NamedTuple):
+class Placement(NamedTuple):
     """What runs a run's ticks. No result depends on it."""
 
     kind: str = "local"
@@ -61,7 +46,7 @@ class Engine(NamedTuple):
     """The Ray cluster: ``auto`` for one that runs here, ``local`` for one of the run's own."""
 
 
-LOCAL = Engine()
+LOCAL = Placement()
 
 
 def engine_of(
@@ -70,7 +55,7 @@ def engine_of(
     workers: int | None = None,
     address: str | None = None,
     about: Mapping[str, Any] | None = None,
-) -> Engine:
+) -> Placement:
     """The engine that a caller names, or the one that a run had, or the one of the settings."""
     had = (about or {}).get("engine") or {}
     kind = kind or had.get("kind") or settings.simulation.engine
@@ -90,7 +75,7 @@ def engine_of(
             f"the engine {kind} runs with the offline embedder; this is {embedder}",
             hint="use --engine local, or embedder.provider=offline",
         )
-    return Engine(kind, workers, address) if kind != "local" else LOCAL
+    return Placement(kind, workers, address) if kind != "local" else LOCAL
 
 
 def check_engine(kind: str, address: str | None) -> None:
@@ -127,7 +112,7 @@ def start_driver(
     folder: Path,
     settings: Settings,
     world: World,
-    engine: Engine,
+    engine: Placement,
     about: Mapping[str, Any],
     *,
     offline: bool = False,
@@ -178,7 +163,7 @@ def bring_up(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None
     except Untrusted:  # somebody else's policy would have to flush
         return
     finally:
-        bank.parts.release()
+        bank.engine.release()
 
 
 def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
@@ -193,7 +178,7 @@ def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
         try:
             _merge(folder, bank, settings, about)
         finally:
-            bank.parts.release()
+            bank.engine.release()
         gone = folder / f".{SHARDS}.{os.getpid()}.tmp"
         shutil.rmtree(gone, ignore_errors=True)
         shards.rename(gone)

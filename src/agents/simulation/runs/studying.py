@@ -26,8 +26,6 @@ from .folder import as_run_error, places_of_code, read_folder
 from .scenario import make_world, set_up
 from .trusting import is_trusted_run
 
-__all__ = ["earlier_memories", "facts_of", "study", "study_run"]
-
 
 def study(folder: str | PathLike[str], tick: int | None = None) -> Study:
     """A study of a run or a bank, up to a tick; the default is its last one.

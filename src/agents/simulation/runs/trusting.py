@@ -30,8 +30,6 @@ from ...storage.wishes import embedder_wish, has_pickles, llm_wish, notes_wish, 
 from ..worlds import WORLDS
 from .folder import read_folder
 
-__all__ = ["check_run", "is_trusted_run", "seal_run", "trust", "trusted", "untrust", "wishes"]
-
 _SEAL = "run.seal"
 
 

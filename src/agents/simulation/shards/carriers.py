@@ -2,8 +2,6 @@
 
 from typing import Protocol
 
-__all__ = ["Link", "WorkerLost"]
-
 
 class WorkerLost(Exception):
     """A worker gave no answer, because it ended; the text goes after "it"."""

@@ -26,8 +26,6 @@ from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from . import wire
 from .log import Frames
 
-__all__ = ["Cell", "Logged", "of_cells", "policy_again"]
-
 
 class Logged:
     """The policy of a tick that is done again: it asks what was asked, and decides nothing."""
@@ -84,7 +82,7 @@ class Cell:
         own = of_cells(settings)
         self.bank = MemoryBank.open(folder, own, create=False, apply_caps=False, embedder=embedder)
         # A power cut may take a cell's last commits: the log, which is synced, has them.
-        self.bank.parts.ledger.journal.file.db.execute("PRAGMA synchronous = NORMAL")
+        self.bank.engine.journal.file.db.execute("PRAGMA synchronous = NORMAL")
         self._policy = policy
         kept = self.bank.ticks.state()
         self.agents: list[str] = kept["agents"]
@@ -177,8 +175,8 @@ class Cell:
     def states(self) -> dict[str, list[Any]]:
         """The hashed states of the agents that changed since the last call."""
         changed: dict[str, list[Any]] = {}
-        with self.bank.parts.using():
-            for agent, block in self.bank.parts.ledger.resident.blocks.items():
+        with self.bank.engine.using():
+            for agent, block in self.bank.engine.state.blocks.items():
                 now = block.next_sequence, fingerprint(block)
                 if self._told.get(agent) != now:
                     self._told[agent] = now
@@ -187,4 +185,4 @@ class Cell:
 
     def close(self) -> None:
         """Close the bank, at its last whole tick."""
-        self.bank.parts.release()
+        self.bank.engine.release()

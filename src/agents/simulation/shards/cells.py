@@ -3,8 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 
-__all__ = ["MOST_CELLS", "cells_for", "members", "placed"]
-
 MOST_CELLS = 64
 _AGENTS_OF_A_CELL = 150
 _LEAST_CELLS = 8

@@ -4,8 +4,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["combined", "state_hash"]
-
 _LARGEST = ("retrieved_most", "hot_utilization")
 _AFTER_METRICS = ("flushes", "flush_failures", "reflections", "insights")
 

@@ -32,8 +32,6 @@ from .log import Entry, Frames, TickLog
 from .splitting import LOG, SHARDS, base_of
 from .waiting import wait_for
 
-__all__ = ["MANIFEST", "Driver"]
-
 MANIFEST = "manifest.json"
 
 

@@ -15,8 +15,6 @@ from ...errors import RunError
 from ...storage.private_files import FILE_MODE
 from .wire import packed, unpacked
 
-__all__ = ["Entry", "Frames", "TickLog", "read_log"]
-
 _MAGIC = b"tiermem ticks 1\n"
 _HEAD = struct.Struct("<QI")
 

@@ -28,8 +28,6 @@ from .cells import members
 from .log import Entry
 from .splitting import CASSETTE, cell_folder
 
-__all__ = ["Merging", "gather_cassettes"]
-
 
 class Merging:
     """Does logged ticks in a bank that has all agents; ``policy`` flushes, if it can."""

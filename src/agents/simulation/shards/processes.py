@@ -14,8 +14,6 @@ from threading import Thread
 
 from .carriers import WorkerLost
 
-__all__ = ["ProcessLink", "serve"]
-
 _LAST_SECONDS = 10
 
 

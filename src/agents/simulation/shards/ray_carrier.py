@@ -19,8 +19,6 @@ from ...errors import ConfigError, RunError
 from ...storage.leftovers import TemporaryFolder
 from .carriers import WorkerLost
 
-__all__ = ["Cluster", "RayLink", "check_ray"]
-
 logger = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")

@@ -11,8 +11,6 @@ from ..loop.streams import Streams
 from ..protocols import World
 from . import wire
 
-__all__ = ["SplitWorld"]
-
 
 class SplitWorld:
     """A world in which some regions act; it is made when the first one does."""

@@ -22,8 +22,6 @@ from ..policies.cassette import Cassette
 from .cells import cells_for, members
 from .log import TickLog
 
-__all__ = ["CASSETTE", "LOG", "SHARDS", "Base", "base_of", "cell_folder", "split"]
-
 SHARDS, LOG, CASSETTE = "shards", "ticks.log", "cassette.jsonl"
 _ABOUT = "shards.json"
 
@@ -86,16 +84,16 @@ def _base(bank: MemoryBank, cells: int) -> Base:
     row = bank.ticks.row(bank.tick)
     metrics = json.loads(row.record)["metrics"] if row else {}
     state = json.dumps(bank.ticks.state()["world"], ensure_ascii=False, separators=(",", ":"))
-    return Base(cells, bank.tick, bank.parts.ledger.resident.dims, metrics, state)
+    return Base(cells, bank.tick, bank.engine.state.dims, metrics, state)
 
 
 class _Splitting:
     """The parts of a bank, by cell."""
 
     def __init__(self, bank: MemoryBank, shards: Path, agents: Sequence[str], cells: int) -> None:
-        ledger = bank.parts.ledger
+        ledger = bank.engine.ledger
         self._bank, self._shards = bank, shards
-        self._journal, self._resident = ledger.journal, ledger.resident
+        self._journal, self._resident = ledger.journal, ledger.state
         self._of_run = members(agents, cells)
         # A bank may have agents that are not the scenario's; the state hash covers them too.
         owners = sorted(self._resident.blocks)

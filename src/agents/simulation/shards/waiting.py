@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["wait_for"]
-
 _Result = TypeVar("_Result")
 _SECONDS = 20
 

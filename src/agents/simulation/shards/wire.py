@@ -25,22 +25,6 @@ from ..loop.keeping import check_keys
 from ..loop.speaking import Speech
 from ..protocols import Action, Ask, Observation, Outcome, Remark
 
-__all__ = [
-    "actions_of",
-    "asks_of",
-    "decode",
-    "deeds_of",
-    "encode",
-    "packed",
-    "plain_actions",
-    "plain_asks",
-    "plain_deeds",
-    "plain_seen",
-    "seen_of",
-    "told_of",
-    "unpacked",
-]
-
 _EXACT = b" "
 """Begins JSON that orjson can't read: it takes whole numbers beyond 64 bits for floats."""
 _OWN = -1

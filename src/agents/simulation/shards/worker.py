@@ -8,7 +8,7 @@ from typing import Any
 
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...engine.open_bank import OpenBank
+from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
 from ..loop.standing import Standing
 from ..policies.cassette import Cassette
@@ -19,8 +19,6 @@ from .log import Frames
 from .split_world import SplitWorld
 from .splitting import CASSETTE, cell_folder
 from .waiting import wait_for
-
-__all__ = ["MakePolicy", "MakeWorld", "Worker"]
 
 MakePolicy = Callable[[Path, Settings, Cassette], Policy]
 """Makes the policy of a run, whose folder and settings these are."""
@@ -56,7 +54,7 @@ class Worker:
         world = partial(self._make_world, folder, settings)
         self._split = SplitWorld(settings, Standing(rules), world)
         shards = folder / "shards"
-        first: OpenBank | None = None
+        first: Engine | None = None
         for cell in cells:
             own = cell_folder(shards, cell)
             policy = self._make_policy(folder, settings, Cassette(own / CASSETTE, offline))
@@ -67,7 +65,7 @@ class Worker:
                 ),
                 BankLocked,
             )
-            parts = opened.bank.parts
+            parts = opened.bank.engine
             first = first or parts  # what one cell has learned of words, all know
             parts.embedder, parts.search.reader = first.embedder, first.search.reader
             self._cells[cell] = opened

@@ -11,19 +11,17 @@ from typing import Any
 from ...config.load import load_settings
 from ...storage.lock import lock_folder
 from ..runs.run import Run
-from ..runs.sharded import LOCAL, Engine, check_engine
+from ..runs.sharded import LOCAL, Placement, check_engine
 from ..shards.ray_carrier import Cluster
 from .folder import LOCK, finished, prepare
 from .kept import check_kept
 from .sweep import Cell, Sweep
 from .worker import KILLED, in_processes
 
-__all__ = ["engine_for", "run_cells"]
-
 
 def engine_for(
     sweep: Sweep, kind: str | None = None, workers: int | None = None, address: str | None = None
-) -> Engine:
+) -> Placement:
     """What runs the cells: the engine that a caller names, or the one of the scenario.
 
     A cell is a run in one process on every engine; ``local`` stands for processes here.
@@ -31,11 +29,11 @@ def engine_for(
     own = sweep.settings().simulation
     kind = kind or own.engine
     check_engine(kind, address)
-    return Engine(kind, workers or own.workers or os.cpu_count() or 1, address)
+    return Placement(kind, workers or own.workers or os.cpu_count() or 1, address)
 
 
 def run_cells(
-    sweep: Sweep, folder: Path, engine: Engine, *, force: bool, keep_runs: bool = False
+    sweep: Sweep, folder: Path, engine: Placement, *, force: bool, keep_runs: bool = False
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Run the unfinished cells; give each cell with its summary or its error message.
 
@@ -53,7 +51,7 @@ def run_cells(
 
 
 def _run_waiting(
-    sweep: Sweep, folder: Path, engine: Engine, keep_runs: bool
+    sweep: Sweep, folder: Path, engine: Placement, keep_runs: bool
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     found = [
         (cell, place, finished(place, keep_runs))

@@ -14,8 +14,6 @@ from ...storage.private_files import make_folder, replace_file
 from .kept import ANEW
 from .sweep import Sweep
 
-__all__ = ["LOCK", "finished", "prepare"]
-
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
 LOCK = "sweep.lock"
 """The file that a process locks while it runs the sweep."""

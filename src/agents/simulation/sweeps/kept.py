@@ -17,8 +17,6 @@ from ..runs.scenario import code_of
 from ..runs.sharded import without_engine
 from .sweep import Cell, Sweep
 
-__all__ = ["ANEW", "check_kept"]
-
 ANEW = "choose another folder with --out, or start anew with --force"
 """The hint for a folder whose runs are not those of the sweep."""
 _SEED = re.compile(r"^seed: (-?\d+)\n", re.MULTILINE)

@@ -14,8 +14,6 @@ from ..runs import outputs
 from ..statistics import differences, interval_of, summarise
 from .sweep import Sweep, shown_value
 
-__all__ = ["statistics_rows", "write_results"]
-
 _MOST_BYTES = 200
 """Of the name of a plot's file; a disk takes 255, with what is added while the file is written."""
 

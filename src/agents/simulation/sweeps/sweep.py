@@ -17,8 +17,6 @@ from ..loop.keeping import metrics_of
 from ..runs.scenario import check_settings, code_of, try_world
 from ..runs.sharded import without_engine
 
-__all__ = ["COLUMNS", "Cell", "Sweep", "cell_name", "read_sweep", "shown_value"]
-
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
 _KEYS = ("scenario", "question", "set", "variants", "grid", "baseline", "seeds", "metrics")

@@ -12,8 +12,6 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import TypeVar
 
-__all__ = ["KILLED", "in_processes"]
-
 KILLED = "its process was killed, twice; it may need more memory than there is"
 
 _Result = TypeVar("_Result")

@@ -14,8 +14,6 @@ from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
 from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
-__all__ = ["Household", "HouseholdRules"]
-
 
 class _Order(NamedTuple):
     """A kind of order. The order of one servant forbids the things of one group."""

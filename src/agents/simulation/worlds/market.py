@@ -15,8 +15,6 @@ from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
 from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
-__all__ = ["Market", "MarketRules"]
-
 _GOODS = ("grain", "cloth", "salt", "oil", "wool", "wine")
 _LEAST_PRICE, _PRICES = 5, 8
 _GAIN = 3

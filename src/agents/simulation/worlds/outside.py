@@ -13,8 +13,6 @@ from ...errors import InvalidAction, RunError
 from ...memory.records import Hits
 from ..protocols import Action, Observation
 
-__all__ = ["OUTSIDE", "Outside", "agents_of", "check_inside", "is_outside"]
-
 OUTSIDE = "outside"
 """The name of this world in the settings."""
 

@@ -15,8 +15,6 @@ from ...memory.records import Hits, Memory
 from ..protocols import Action, Observation, Remark
 from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
-__all__ = ["HERALD", "PAYMASTER", "Rumor", "RumorRules"]
-
 HERALD = "The herald"
 """The herald's name. No agent can have it: ids have no blanks."""
 PAYMASTER = "The paymaster"

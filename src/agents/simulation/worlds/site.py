@@ -15,8 +15,6 @@ from ...memory.records import Hits
 from ..protocols import Action, Ask, Observation, Outcome, Remark
 from . import check_whole_option, check_yes_or_no, own_stream, refused
 
-__all__ = ["Site", "SiteRules"]
-
 _ROOMS = (
     "kitchen", "attic", "cellar", "library", "nursery", "pantry", "stable", "hall", "bath", "loft",
 )  # fmt: skip

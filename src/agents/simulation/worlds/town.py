@@ -16,8 +16,6 @@ from ...memory.records import Hits, Memory
 from ..protocols import Action, Observation, Remark
 from . import check_whole_option, own_stream, refused
 
-__all__ = ["DAY", "Town", "TownRules"]
-
 DAY = 24
 """The ticks of a day. Tick 1 is six in the morning of day 1."""
 

@@ -31,8 +31,6 @@ from ..state import snapshots
 from ..state.ledger import Ledger
 from ..state.state import State
 
-__all__ = ["Checkpoint", "read", "write"]
-
 _FORMAT = 3
 
 _AT_ONCE = 4_000_000
@@ -97,7 +95,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     """
     if not path.name:
         raise InvalidInput("a checkpoint needs a file; got an empty path", hint="name a file")
-    journal, resident = ledger.journal, ledger.resident
+    journal, resident = ledger.journal, ledger.state
     meta = {
         "bank": journal.get("bank"),
         "head": [journal.head, journal.tick, journal.hash.hex()],

@@ -13,8 +13,6 @@ from ..sqlite import discard, log_of, sync_file, sync_folder
 from ..state import snapshots
 from .file import Checkpoint
 
-__all__ = ["read_all", "restore"]
-
 
 def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) -> None:
     """Give the bank in ``folder``, or a new bank, the state of a checkpoint.

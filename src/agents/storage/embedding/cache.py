@@ -10,8 +10,6 @@ from ..vectors import Quantised, quantise, unit
 from .embedders import Embedder, OfflineEmbedder, WordVectors
 from .keys import QUERY, key_of, keys_of
 
-__all__ = ["CachedEmbedder"]
-
 _LETTERS = 256
 """Letters that a kept text may have on average; when there are more, all texts are forgotten."""
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import EmbedderError
 
-__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors", "as_embedder"]
-
 _MOST = 20_000
 """How many words are kept, a kilobyte each; when there are more, all are forgotten."""
 _LETTERS = 20 * _MOST

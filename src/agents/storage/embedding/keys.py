@@ -2,8 +2,6 @@
 
 import hashlib
 
-__all__ = ["QUERY", "key_of", "keys_of"]
-
 QUERY = "\0"
 """Stands before a query where its vector is another one than that of a text: no text has it."""
 

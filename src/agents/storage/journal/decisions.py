@@ -8,8 +8,6 @@ import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 
-__all__ = ["DECISIONS_SCHEMA", "DecisionTable"]
-
 DECISIONS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS decisions (
     tick INTEGER PRIMARY KEY, commit_id INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL

@@ -20,8 +20,6 @@ from ..sqlite import (
 )
 from .schema import SCHEMA
 
-__all__ = ["JournalFile", "chained"]
-
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6
 _UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)

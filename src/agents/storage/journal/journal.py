@@ -17,8 +17,6 @@ from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow
 from .ticks import TickNote, TickRow
 
-__all__ = ["Journal"]
-
 _SNAPSHOT = "REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TICK = "INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)"
 _EMBEDDING = "INSERT OR IGNORE INTO embeddings VALUES (?, ?)"

@@ -10,8 +10,6 @@ from ..interrupts import first
 from ..note import is_transcript
 from .journal import Journal
 
-__all__ = ["Key", "chunks_in", "kept_chunks"]
-
 Key = tuple[str, int]
 """An agent, and the sequence number of its memory."""
 

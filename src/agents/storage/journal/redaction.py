@@ -14,8 +14,6 @@ from ..embedding.keys import keys_of
 from ..shelf.rows import ShelfTable
 from .schema import Commit, SnapshotRow
 
-__all__ = ["Purge", "Redaction", "redact", "redacted_digest"]
-
 
 class Purge(NamedTuple):
     """A memory to be forgotten."""

@@ -14,8 +14,6 @@ from .file import chained
 from .journal import Journal
 from .schema import Commit, SnapshotRow
 
-__all__ = ["VectorsOf", "added_texts", "revector", "shelved"]
-
 VectorsOf = Callable[[Sequence[str | None]], bytes]
 """The vectors of texts, one behind the other; zeros for None, a text that was purged."""
 Repack = Callable[[SnapshotRow, int], SnapshotRow]

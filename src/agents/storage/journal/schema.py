@@ -5,8 +5,6 @@ from typing import NamedTuple
 from ..shelf.rows import SHELF_SCHEMA
 from .decisions import DECISIONS_SCHEMA
 
-__all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow"]
-
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE commits (

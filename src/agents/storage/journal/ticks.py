@@ -5,8 +5,6 @@ import json
 import zlib
 from typing import Any, NamedTuple
 
-__all__ = ["TickNote", "TickRow", "deflated", "inflated"]
-
 _SMALL = 16 << 20
 _MOST_TIMES = 32
 """A deflated state inflates to at most this many times its size, or to ``_SMALL`` bytes."""

@@ -8,8 +8,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-__all__ = ["Batches", "batches_of"]
-
 Rows = NDArray[np.float32]
 Payloads = Sequence[dict[str, Any]]
 

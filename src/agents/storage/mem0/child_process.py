@@ -14,8 +14,6 @@ from typing import Any
 
 from ... import errors
 
-__all__ = ["ChildLost", "StoreChild", "end_idle"]
-
 _MOST_IDLE = 2
 """A process takes seconds to import mem0 and Chroma, and keeps 200 MB."""
 _LAST_SECONDS = 10

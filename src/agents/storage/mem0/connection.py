@@ -7,8 +7,6 @@ from typing import Any
 
 from .package import import_mem0
 
-__all__ = ["close", "connect", "rows_of"]
-
 _CONNECT_SECONDS = 10
 
 

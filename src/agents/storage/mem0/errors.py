@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 from ...errors import ExtractionError, InvalidInput, TierMemError
 from .package import import_mem0
 
-__all__ = ["extraction_failed", "invalid_request"]
-
 _E = TypeVar("_E", bound=TierMemError)
 
 

@@ -21,8 +21,6 @@ from ...errors import (
 from .package import import_mem0
 from .secret_texts import without_secrets
 
-__all__ = ["ChatModel", "Extractor", "Mem0Embedder", "Message", "as_messages"]
-
 Message = Mapping[str, str]
 Encode = Callable[[Sequence[str]], list[list[float]]]
 Nearest = Callable[[str, str, int], list[tuple[str, dict[str, Any]]]]

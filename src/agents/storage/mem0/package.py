@@ -11,8 +11,6 @@ from typing import Any
 
 from ..leftovers import TemporaryFolder
 
-__all__ = ["import_mem0", "import_store", "remove_folder"]
-
 
 def import_mem0(module: str) -> Any:
     """A module of mem0, imported without telemetry and without a file in the home folder."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from ...config.settings import Settings
 from ...errors import ConfigError
 
-__all__ = ["check_installed", "check_providers", "check_vector_store"]
-
 _STORES = "configs/vector_stores"
 
 

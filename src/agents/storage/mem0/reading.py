@@ -6,8 +6,6 @@ from typing import Any
 from ...errors import StoreError
 from .child_process import ChildLost, StoreChild
 
-__all__ = ["read_rows"]
-
 _SECONDS = 3600
 
 

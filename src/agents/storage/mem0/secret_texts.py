@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from ...config.settings import is_secret, passwords_in
 
-__all__ = ["without_secrets"]
-
 # A key as services show it, a key in a header, a password in an address or in a list of options.
 _SHOWN = re.compile(
     r"\b(?:sk|gsk|xai)-[\w*.-]{4,}|(?<=Bearer )[^\s,;'\"]+|(?<=://)[^/\s@]+(?=@)"

@@ -27,8 +27,6 @@ from .connection import close, connect, rows_of
 from .package import import_mem0, import_store, remove_folder
 from .secret_texts import without_secrets
 
-__all__ = ["main"]
-
 _MARK_ID = "7469656d-656d-8000-8000-000000000000"
 """The row that names the bank of the store. It has no user_id, so no agent's query finds it."""
 

@@ -29,8 +29,6 @@ from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
 from .turns import Standing, Turns, first_turn
 
-__all__ = ["NUMBERS", "AgentColumns"]
-
 Numbers = NDArray[np.int64]
 
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)

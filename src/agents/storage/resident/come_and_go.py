@@ -17,8 +17,6 @@ from .fingerprint import forget_uses, keep_uses
 from .population import Population
 from .table import WIDTH, rows_of
 
-__all__ = ["load", "put", "take"]
-
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
 _MANY = 64

@@ -9,8 +9,6 @@ from .agent_columns import AgentColumns
 from .population import Population
 from .table import ResidentTable, Rows, portions, rows_of
 
-__all__ = ["fingerprint", "forget_uses", "keep_uses", "make_parts"]
-
 
 def fingerprint(block: AgentColumns) -> bytes:
     """A hash over all memories of an agent, the same for equal memories however they came about.

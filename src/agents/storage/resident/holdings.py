@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, final
 
-__all__ = ["NO_VALUES", "Holdings"]
-
 NO_VALUES: Mapping[str, Any] = {}
 
 

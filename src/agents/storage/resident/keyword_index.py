@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from ...rules.ranking import Matches
 from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
 
-__all__ = ["KeywordIndex", "Query", "Vocabulary"]
-
 _MOST_TERMS = 255
 """A query is searched by its first different terms, up to this many."""
 _MOST_PIECES = 100_000

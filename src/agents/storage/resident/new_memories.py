@@ -19,8 +19,6 @@ from ..digests import limbs_of, of_new, sums_of
 from ..vectors import Quantised
 from .agent_columns import AgentColumns
 
-__all__ = ["NewMemories", "add_all", "forget_texts", "number", "which_matter"]
-
 _FEW = 48
 """Fewer hashes are added one by one."""
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)

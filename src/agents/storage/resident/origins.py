@@ -5,8 +5,6 @@ from typing import final
 from ...memory.metadata import KeptMetadata
 from ...memory.sources import SOURCE, source_of
 
-__all__ = ["Origins"]
-
 
 @final
 class Origins(dict[str, list[int]]):

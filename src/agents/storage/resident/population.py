@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from .agent_columns import AgentColumns
 from .table import ResidentTable, Rows
 
-__all__ = ["Population"]
-
 _START, _SIZE, _ROOM, _FOLLOWING, _EXPIRY = range(5)
 """Columns of the numbers of an agent that nobody looked at; :class:`AgentColumns` says more."""
 _NUMBERS = 5

@@ -4,8 +4,6 @@ from ...memory.records import Memory
 from ..note import Note
 from .turns import Turns
 
-__all__ = ["Rarities"]
-
 
 class Rarities:
     """What few agents have."""

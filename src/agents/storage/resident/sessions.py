@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ...memory.metadata import KeptMetadata
 from ...rules.session_spread import Places
 
-__all__ = ["SESSION", "SPEAKER", "Sessions"]
-
 SESSION, SPEAKER = "session", "speaker"
 """The keys of a memory's metadata that say where it belongs and who said it."""
 

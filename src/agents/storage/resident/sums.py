@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from ..digests import DIGEST, Limbs, limbs_of, number_of
 
-__all__ = ["Sums"]
-
 _MODULUS = 1 << 8 * DIGEST
 _FEW = 48
 """Sums of fewer agents are changed one by one: Python is faster than NumPy there."""

@@ -27,8 +27,6 @@ from ..digests import Marks, Places
 from ..vectors import Quantised
 from .sums import Sums
 
-__all__ = ["WIDTH", "Columns", "ResidentTable", "Window", "Windows", "portions", "rows_of"]
-
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Spots = Sequence[int] | Rows

@@ -6,8 +6,6 @@ from typing import NamedTuple
 from ...memory.tiers import Tier
 from ...rules.caps import Turn, entering
 
-__all__ = ["Standing", "Turns", "first_turn"]
-
 
 class Standing(NamedTuple):
     """Where a memory stands in its tier."""

@@ -19,17 +19,6 @@ from ...memory.metadata import KeptMetadata
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
 
-__all__ = [
-    "SHELF_SCHEMA",
-    "Changes",
-    "Group",
-    "Key",
-    "ShelfTable",
-    "checked_row",
-    "seal_of",
-    "stored_in",
-]
-
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
     agent TEXT NOT NULL,

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ...memory.events import Row
 from .state import State
 
-__all__ = ["Accesses", "apart", "count_uses"]
-
 _Value = TypeVar("_Value")
 
 

@@ -45,8 +45,6 @@ from .loading import load, replay
 from .pending import Pending
 from .state import State
 
-__all__ = ["Ledger"]
-
 logger = logging.getLogger(__name__)
 
 
@@ -79,7 +77,7 @@ class Ledger:
 
     def __init__(self, journal: Journal, resident: State) -> None:
         self.journal = journal
-        self.resident = resident
+        self.state = resident
         self.unsaved_embeddings: dict[bytes, bytes] = {}
         """Vectors, by the hash of their text, to be kept with the next commit."""
         self._pending = Pending()
@@ -134,7 +132,7 @@ class Ledger:
         if not size:
             return []
         self._flush_accesses()
-        resident = self.resident
+        resident = self.state
         blocks = resident.blocks_of(dict.fromkeys(new.agents))
         prefixes = {own.agent_id: own.prefix for own in blocks}
         additions = number(new, starts, blocks)
@@ -192,7 +190,7 @@ class Ledger:
 
         ``newest`` is the number of the agent's newest memory, if the table may lack it.
         """
-        block = self.resident.block(agent_id)
+        block = self.state.block(agent_id)
         for memory, lower in make_room(tier, caps, block.occupants, newcomer):
             if newest:
                 block.turns.newest = newest
@@ -200,7 +198,7 @@ class Ledger:
 
     def relieve(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
-        resident, tiers = self.resident, self.resident.table.tiers
+        resident, tiers = self.state, self.state.table.tiers
         full = {own.agent_id for own in resident.blocks.looked_at() if not own.is_common}
         full.update(resident.with_more(tiers == int(Tier.PINNED), caps.pinned))
         full.update(resident.with_more(tiers == int(Tier.CRITICAL), caps.critical))
@@ -276,7 +274,7 @@ class Ledger:
         pending = self._pending
         self._is_between = True
         try:
-            pending.accesses += count_uses(self.resident, agents, accesses, kind)
+            pending.accesses += count_uses(self.state, agents, accesses, kind)
             pending.is_plain = pending.is_plain and kind != "recall"
             pending.is_literal = pending.is_literal and all(
                 bool(each.scores.min(initial=1) >= LEAST_LITERAL) for each in accesses
@@ -307,7 +305,7 @@ class Ledger:
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
     ) -> None:
         """A note has another text, or is gone; ``chunks`` are the memories that stand for it."""
-        kept = kept_of(self.resident.block(agent_id).notes.get(path), text)
+        kept = kept_of(self.state.block(agent_id).notes.get(path), text)
         text = None if text is None else text[kept:]
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
@@ -321,7 +319,7 @@ class Ledger:
         self._pending.is_plain = False
         self._is_between = True
         self._pending.events.append(event)
-        self.resident.apply(event)
+        self.state.apply(event)
         self._is_between = False
 
     def _flush_accesses(self) -> None:
@@ -337,7 +335,7 @@ class Ledger:
         self._is_between = True
         self._pending.events.append(TickAdvanced("tick", tick))
         self._pending.clock = clock or self._pending.clock
-        self.resident.tick = tick
+        self.state.tick = tick
         self._is_between = False
 
     def note(self, note: TickNote) -> None:
@@ -423,23 +421,23 @@ class Ledger:
             raise
         if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
             try:
-                self._snapshot_if(2 * len(self.resident))
+                self._snapshot_if(2 * len(self.state))
             except CommitFailed as error:  # the commit itself is safe, and says so by returning
                 logger.warning("no snapshot, so the next opening takes longer: %s", error)
 
     def _write(self) -> None:
         """Write what is pending to the journal, and forget it."""
-        pending, shelf = self._pending, self.resident.shelf
+        pending, shelf = self._pending, self.state.shelf
         vectors = pending.packed_vectors()
         changes = shelf.changes() if shelf.pending else None
         self.journal.append(
-            self.resident.tick,
+            self.state.tick,
             encode(pending.events, are_literal=pending.is_literal),
             vectors,
             self.unsaved_embeddings,
             pending.note,
             changes,
-            self.resident.shelf_sum() if changes else 0,
+            self.state.shelf_sum() if changes else 0,
             snapshots.redaction(pending.purges, self.journal) if pending.purges else None,
             pending.purged(),
             pending.clock,
@@ -471,7 +469,7 @@ class Ledger:
             return
         if self.journal.base:  # its first snapshot is all it has of the past: it is not replaced
             return
-        snapshots.write(self.resident, self.journal)
+        snapshots.write(self.state, self.journal)
         self._since_snapshot = 0
 
     @whole
@@ -487,10 +485,10 @@ class Ledger:
         if kept.dropped or everything:
             agents = None if everything else kept.touched
             self.journal.settle()
-            self.resident.shelf.commit = self.journal.head + 1
-            before = self.resident.tick
-            load(self.resident, self.journal, agents)
-            replay(self.resident, kept.events, kept.vectors, agents)
-            if self.resident.tick < before:
-                self.resident.went_back()
+            self.state.shelf.commit = self.journal.head + 1
+            before = self.state.tick
+            load(self.state, self.journal, agents)
+            replay(self.state, kept.events, kept.vectors, agents)
+            if self.state.tick < before:
+                self.state.went_back()
         self._is_between = False

@@ -10,8 +10,6 @@ from ..resident.holdings import NO_VALUES
 from .state import State
 from .versions import versions
 
-__all__ = ["contradicted", "heir", "heirs", "superseded", "superseding"]
-
 
 def heir(state: State, memory: Memory) -> Memory | None:
     """The memory that superseded this one, by a link or under its key."""

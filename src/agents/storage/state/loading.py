@@ -16,8 +16,6 @@ from ..vectors import Quantised, norms
 from . import snapshots
 from .state import State
 
-__all__ = ["load", "replay"]
-
 _TOGETHER = 1 << 20
 """Bytes of numbers in snapshots that are read together."""
 

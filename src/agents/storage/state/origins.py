@@ -6,8 +6,6 @@ from ..resident.agent_columns import AgentColumns
 from ..resident.origins import Origins
 from .state import State
 
-__all__ = ["copies_of", "origins_of"]
-
 
 def copies_of(state: State, agent_id: str, origin_id: str) -> Sequence[int]:
     """The sequence numbers of an agent's copies of an origin, oldest first; some may be purged."""

@@ -12,8 +12,6 @@ from ..journal.ticks import TickNote
 from ..resident.new_memories import forget_texts
 from ..vectors import Quantised
 
-__all__ = ["Kept", "Pending"]
-
 
 class Kept(NamedTuple):
     """What is left when the last events are dropped."""

@@ -41,9 +41,6 @@ from ..shelf.shelf import Shelf
 from ..vectors import Quantised
 from .state_hash import StateHash
 
-__all__ = ["State"]
-
-
 _COLD = int(Temperature.COLD)
 
 

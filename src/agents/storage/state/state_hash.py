@@ -5,8 +5,6 @@ from hashlib import sha256
 from ..resident.fingerprint import make_parts
 from ..resident.population import Population
 
-__all__ = ["StateHash"]
-
 
 class StateHash:
     """Joins the bytes that each agent adds to the hash; those of agents that changed are made anew.

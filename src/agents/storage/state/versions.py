@@ -4,8 +4,6 @@ from ...memory.records import KEY, Memory, sequence_of
 from ...memory.retention import Retention
 from .state import State
 
-__all__ = ["live_version", "versions"]
-
 
 def versions(state: State, agent_id: str, key: str) -> list[Memory]:
     """All memories that an agent stored under a key, deleted ones too, oldest first.

@@ -13,8 +13,6 @@ from ..output import counted, echo_json, say, short, table
 if TYPE_CHECKING:
     from ....analysis import Spread, Study
 
-__all__ = ["analyse"]
-
 _MOST_ROWS = 10
 _MOST_JSON = 1000
 _MOST_LINES = 100

@@ -10,8 +10,6 @@ from ..banks import copied, served, tell_idle_in
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
 from ..output import echo_json, say, table
 
-__all__ = ["init", "tiers"]
-
 
 def init(
     folder: BankFolder,
@@ -28,7 +26,7 @@ def init(
     with served(folder, file, preset, assignments, create=True) as bank:
         tell_idle_in(bank, preset, assignments)
         memory, store, clock = bank.settings.memory, bank.settings.store, bank.settings.clock
-        embedder = bank.parts.embedder.embedder.name
+        embedder = bank.engine.embedder.embedder.name
     if as_json:
         made = {"bank": str(folder), "embedder": embedder, "store": store.provider}
         echo_json({**made, "clock": {"mode": clock.mode, "ticks_per_day": clock.ticks_per_day}})

@@ -15,8 +15,6 @@ from ..signals import telling
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
 
-__all__ = ["bench"]
-
 _WAYS = ("vector", "hybrid")
 
 

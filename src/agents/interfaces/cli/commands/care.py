@@ -16,8 +16,6 @@ from ..output import counted, echo_json, say, short, table
 if TYPE_CHECKING:
     from ....config.settings import Settings
 
-__all__ = ["advance", "compact", "config", "prune", "repair", "status", "sync", "vacuum"]
-
 _NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id", "bank.head", "reembed.db")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
@@ -75,7 +73,7 @@ def advance(
     from ....engine.clock import chosen_tick
 
     with changed(folder, file, preset, assignments) as bank:
-        done = bank.pass_time(chosen_tick(bank.parts, to, by, days))
+        done = bank.pass_time(chosen_tick(bank.engine, to, by, days))
         clock = bank.settings.clock
     if as_json:
         echo_json(done._asdict())

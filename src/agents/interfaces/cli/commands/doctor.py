@@ -13,8 +13,6 @@ from ...doctor.checks import Check, Finding, run_checks
 from ..options import AsJson
 from ..output import counted, echo_json, say
 
-__all__ = ["doctor"]
-
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 

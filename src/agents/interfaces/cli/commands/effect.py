@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ....simulation.effects import Effect, Ranked
     from ....simulation.effects.cost import Cost
 
-__all__ = ["Block", "Forget", "NeverHeard", "Pin", "effect"]
-
 _MOST_REACHED = 12
 _MEMORY = "AGENT:ID, or AGENT:part of its text"
 Forget = Annotated[

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ....exchange.importing import Imported
     from ....exchange.memory_rows import Row
 
-__all__ = ["export", "import_"]
-
 _STANDARD = Path("-")
 _MOST_AGENTS = 10
 

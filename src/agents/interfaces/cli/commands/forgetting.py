@@ -10,8 +10,6 @@ from ..one_memory import MemoryIds, full_id, ranked, say_memory, say_room, vacuu
 from ..options import AsJson, BankFolder, Whose
 from ..output import counted, echo_json, say
 
-__all__ = ["forget", "restore"]
-
 
 def forget(
     folder: BankFolder,
@@ -36,7 +34,7 @@ def forget(
             gone = [] if purge else [memory.get(each) for each in chosen]
             for each in chosen:
                 (memory.forget if purge else memory.delete)(each)
-        grace = bank.parts.movement.grace
+        grace = bank.engine.movement.grace
     if as_json:
         echo_json({"forgotten": [{"memory_id": each, "purged": purge} for each in chosen]})
         return
@@ -75,7 +73,7 @@ def restore(
         if as_json:
             from ....tools.shapes import shown
 
-            echo_json({"restored": [shown(bank.parts, each) for each in back]})
+            echo_json({"restored": [shown(bank.engine, each) for each in back]})
             return
         for active in back:
             say_memory(memory, active, "has")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
     from ....memory.records import Memory
 
-__all__ = ["diff", "explained", "report", "show"]
-
 _MOST_LISTED = 20
 
 
@@ -323,7 +321,7 @@ def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
 
 
 def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
-    kept = bank.parts.ledger.resident.block(agent).notes
+    kept = bank.engine.state.block(agent).notes
     return [
         {"note": path, "lines": length_of(path, kept[path])[0]}
         for path in bank.agent(agent).notes.paths()

@@ -12,8 +12,6 @@ from ..options import Force, Quiet
 from ..output import say
 from ..progress import Screen, stopping
 
-__all__ = ["inspect"]
-
 _HOST = "127.0.0.1"
 
 

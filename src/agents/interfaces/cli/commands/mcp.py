@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
     from ....tools.operation import Permission
 
-__all__ = ["mcp"]
-
 _HOST, _PORT, _RATE = "127.0.0.1", 8766, 100
 
 

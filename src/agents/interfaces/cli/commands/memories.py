@@ -16,8 +16,6 @@ from ..texts import text_of
 from ..values import condition, pair, tier_of, value_of
 from .inspect import explained
 
-__all__ = ["add", "history", "pin", "search", "unpin", "update"]
-
 Beside = Annotated[str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")]
 
 
@@ -146,7 +144,7 @@ def history(
         if as_json:
             from ....tools.shapes import shown
 
-            echo_json({"results": [shown(bank.parts, each) for each in versions]})
+            echo_json({"results": [shown(bank.engine, each) for each in versions]})
             return
         rows = [
             {
@@ -263,7 +261,7 @@ def search(
             from ....tools.handlers import scores_of
             from ....tools.shapes import shown
 
-            rows = [{**shown(bank.parts, hit.memory), **scores_of(hit)} for hit in hits]
+            rows = [{**shown(bank.engine, hit.memory), **scores_of(hit)} for hit in hits]
             echo_json({"results": rows, "note": hits.note})
             return
         wanted = bank.settings.memory.default_limit if limit is None else limit

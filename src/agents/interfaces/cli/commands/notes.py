@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
     from ....notes.agent_notes import AgentNotes
 
-__all__ = ["notes"]
-
 
 class Action(StrEnum):
     """What to do with notes."""
@@ -128,7 +126,7 @@ def notes(
 
 
 def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]:
-    kept = bank.parts.ledger.resident.block(agent).notes
+    kept = bank.engine.state.block(agent).notes
     rows = []
     for path in bank.agent(agent).notes.paths():
         note = kept[path]

@@ -10,8 +10,6 @@ from ..options import AsJson, Assignments, BankFolder, Config
 from ..output import counted, echo_json, say
 from .care import DryRun
 
-__all__ = ["reembed"]
-
 
 def reembed(
     folder: BankFolder,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ....config.settings import Settings
     from ....simulation.runs.run import Run
 
-__all__ = ["branch", "merge", "replay", "resume", "run"]
-
 _LARGEST_SEED = 2**63 - 1
 _MOST_TICKS = 1_000_000_000
 """A larger number is a typing error."""

@@ -34,8 +34,6 @@ from ..signals import INTERRUPTED
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
 
-__all__ = ["check_access", "serve"]
-
 _MOST_SECONDS, _MOST_REQUESTS = 86_400, 1_000_000
 _SECONDS_TO_CLOSE = 2.0
 

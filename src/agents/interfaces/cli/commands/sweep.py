@@ -15,8 +15,6 @@ from ..signals import telling
 if TYPE_CHECKING:
     from ....simulation.reports.sweep_report import SweepResults
 
-__all__ = ["sweep"]
-
 
 def sweep(
     file: Annotated[Path, Argument(metavar="SWEEP", help="The sweep's YAML file.")],

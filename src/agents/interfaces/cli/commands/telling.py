@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
     from ....memory.sources import Told
 
-__all__ = ["believe", "group", "tell"]
-
 
 def tell(
     folder: BankFolder,

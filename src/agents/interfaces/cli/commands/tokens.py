@@ -13,8 +13,6 @@ from ..help import HelpfulCommand, HelpfulGroup
 from ..options import AsJson, BankFolder, Whose
 from ..output import say, table
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=HelpfulGroup,
     help="Make, list and revoke tokens. A token opens the memory of one agent, over HTTP and MCP.",

@@ -9,8 +9,6 @@ from ....errors import InvalidInput
 from ..options import AsJson
 from ..output import say, table
 
-__all__ = ["trust"]
-
 
 def trust(
     path: Annotated[

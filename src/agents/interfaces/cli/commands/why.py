@@ -14,8 +14,6 @@ from ..output import counted, echo_json, say, short, table
 if TYPE_CHECKING:
     from ....simulation.runs.decisions import Decision
 
-__all__ = ["why"]
-
 
 def why(
     folder: RunFolder,

@@ -13,8 +13,6 @@ from ..output import echo_json, say
 if TYPE_CHECKING:
     from ....config.settings import Settings
 
-__all__ = ["check_world", "new_world"]
-
 
 def new_world(
     name: Annotated[str, Argument(metavar="NAME", help="The module's name, such as night_market.")],

@@ -38,11 +38,11 @@ from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
 from .metrics import Metrics
 
-__all__ = ["Changing", "OneWriter", "OpenBank", "Staged"]
+__all__ = ["Changing", "Engine", "OneWriter", "Staged"]
 
 logger = logging.getLogger(__name__)
 
-_with_files = WeakSet["OpenBank"]()
+_with_files = WeakSet["Engine"]()
 """The banks of this process that have files."""
 
 
@@ -56,7 +56,7 @@ class Staged(NamedTuple):
 
 
 @final
-class OpenBank(OneWriter):
+class Engine(OneWriter):
     """The parts of an open bank, and what they do together.
 
     :class:`MemoryBank` and :class:`AgentMemory` hold one, and the code of this package uses its
@@ -83,13 +83,14 @@ class OpenBank(OneWriter):
         memory = settings.memory
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self.embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
-        resident = State(identity["seed"], embedder.dims, journal)
-        resident.shelf.count_tokens = count_tokens = whole_tokens(count_tokens)
-        self.ledger = Ledger(journal, resident)
+        self.journal = journal
+        self.state = state = State(identity["seed"], embedder.dims, journal)
+        state.shelf.count_tokens = count_tokens = whole_tokens(count_tokens)
+        self.ledger = Ledger(journal, state)
         self.ledger.unsaved_embeddings = self.embedder.unsaved
         self.movement = Movement(self.ledger, settings, count_tokens)
-        self.store = StoreSync(journal, resident, settings.store, folder, identity["id"])
-        self.search = Search(resident, self.embedder, self.store, settings, count_tokens)
+        self.store = StoreSync(journal, state, settings.store, folder, identity["id"])
+        self.search = Search(state, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
         self.extractor: Extractor | None = None
         """Made by ``extracting``, for the first chat messages."""
@@ -111,7 +112,7 @@ class OpenBank(OneWriter):
     @property
     def tick(self) -> int:
         """The current tick."""
-        return self.ledger.resident.tick
+        return self.state.tick
 
     @whole
     def release(self) -> None:
@@ -122,14 +123,14 @@ class OpenBank(OneWriter):
             parts.callback(let_signals_come)
             if self.lock is not None:
                 parts.callback(self.lock.release)
-            parts.callback(self.ledger.journal.close)
+            parts.callback(self.journal.close)
             parts.callback(self.record_head)
             parts.callback(self.ledger.close)
             parts.callback(self.store.close, keep=not self.ledger.is_broken)
 
     def record_head(self) -> None:
         """Keep beside the journal what its last commit is."""
-        journal = self.ledger.journal
+        journal = self.journal
         if self.folder is None or self.ledger.is_broken or not journal.file.is_there():
             return
         journal.rest()
@@ -266,7 +267,7 @@ class OpenBank(OneWriter):
         if self.folder is None or self.ledger.in_transaction:
             return
         self.settle_notes()
-        find = self.ledger.resident.memory  # finds a memory if its purge was undone
+        find = self.state.memory  # finds a memory if its purge was undone
         gone = [m.id for m in self.forgotten if not find(m.agent_id, m.sequence)]
         self.forgotten.clear()
         is_pushed = self.settings.storage.sync == "commit"
@@ -325,7 +326,7 @@ class Changing(Block):
     It is no generator: an interrupt between a generator and its caller would leave it open.
     """
 
-    def __init__(self, bank: OpenBank) -> None:
+    def __init__(self, bank: Engine) -> None:
         self._bank = bank
         self._turn = bank.turn  # a forked process gets another
 
@@ -369,7 +370,7 @@ class Changing(Block):
 class _Changes(Opened):
     """The bank's turn, and what a transaction changes, until it ends."""
 
-    def __init__(self, bank: OpenBank, turn: threading.RLock) -> None:
+    def __init__(self, bank: Engine, turn: threading.RLock) -> None:
         self._bank = bank
         self._turn = turn
         self._depth = sys.maxsize  # there is nothing to give up yet
