@@ -71,7 +71,7 @@ def read(path: Path) -> list[Conversation]:
     except (ValueError, RecursionError) as error:
         raise BadData(f"{path} is not JSON: {error}") from error
     if not isinstance(data, list) or not data:
-        raise BadData(f"{path} is not in LoCoMo's format: it is no list of conversations")
+        raise BadData(f"{path} is not in LoCoMo's format: it is not a list of conversations")
     try:
         conversations = [_conversation(each, f"conversation {n}") for n, each in enumerate(data, 1)]
     except BadData as error:

@@ -201,7 +201,7 @@ def recall(folder: Path, memories: int, rounds: int) -> dict[str, float]:
             found = agent.recall(query, auto_promote=False)
             whole.append(perf_counter() - begun)
             assert found.items
-            store.push()  # what the recall counted is no change for the store
+            store.push()  # what the recall counted is not a change for the store
     return {"recall": median(whole), "store": median(alone), "sync": synced, "memories": memories}
 
 

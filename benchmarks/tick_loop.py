@@ -1,7 +1,7 @@
 """One tick loop on TierMem, mem0, Chroma and LangGraph: a retrieval and two stores per agent.
 
 Every contestant starts with the same memories, gets the same vectors from a table (the cost of
-embedding is no part of this) and runs in a process of its own; the ticks take turns. A contestant
+embedding is left out) and runs in a process of its own; the ticks take turns. A contestant
 that would take longer than --seconds is asked by fewer agents of the same population, and the
 result is scaled up and marked with an asterisk.
 """

@@ -69,7 +69,7 @@ class TierMemError(Exception):
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
-        own = self.__dict__.get("hint")  # a hint of the class is no part of the message
+        own = self.__dict__.get("hint")  # a hint of the class is not a part of the message
         return f"{self.why}; {own}" if own else self.why
 
 
@@ -82,21 +82,21 @@ class InvalidInput(TierMemError, ValueError):
 class InvalidTier(InvalidInput):
     """Not a tier: neither 0–4, nor one of their names, nor a ``Tier``."""
 
-    what = "that is no tier, and nothing was changed"
+    what = "that is not a tier, and nothing was changed"
     hint = "use pinned, critical, important, normal or low, or 0 to 4"
 
 
 class InvalidTemperature(InvalidInput):
     """Not a temperature: neither hot, warm or cold, nor a ``Temperature``."""
 
-    what = "that is no temperature, and nothing was changed"
+    what = "that is not a temperature, and nothing was changed"
     hint = "use hot, warm or cold"
 
 
 class InvalidAgentId(InvalidInput):
     """Not an agent id: 1–128 of letters, digits, ``. _ - @``, not starting with a dot."""
 
-    what = "that is no name for an agent, and nothing was changed"
+    what = "that is not a name for an agent, and nothing was changed"
     hint = "use 1 to 128 of letters, digits and . _ - @, not starting with a dot"
 
 
@@ -129,9 +129,9 @@ class MemoryPinned(TierMemError):
 
 
 class NoteRefused(TierMemError):
-    """A path that is no note's, or a file that can't be one. Nothing was read or changed."""
+    """A path that is not a note's, or a file that can't be one. Nothing was read or changed."""
 
-    what = "that is no note, and nothing was read or changed"
+    what = "that is not a note, and nothing was read or changed"
     hint = "a note is MEMORY.md or memory/NAME.md: a plain file of UTF-8 that you may write"
 
 
@@ -303,7 +303,7 @@ class CheckpointError(TierMemError):
 class CheckpointDamaged(CheckpointError):
     """Not a whole checkpoint: cut short, changed, of another program or of another version."""
 
-    what = "that is no whole checkpoint"
+    what = "that is not a whole checkpoint"
     hint = "use another copy of it, or an earlier checkpoint"
 
 

@@ -87,7 +87,7 @@ class Pair:
         self.calls.append(f"{name}(ids[{which}], *{args!r}, **{options!r})")
         ids = self.ids[which] if which < len(self.ids) else ("no-id", "no-id")
         if which >= len(self.ids) and self.store == "qdrant":
-            return  # an id that is no UUID is an error of the store's own
+            return  # an id that is not a UUID is an error of the store's own
         self.same(*self.both(lambda it, i: getattr(it, name)(ids[i], *args, **options)))
 
     def delete_all(self, **ids: Any) -> None:

@@ -25,7 +25,7 @@ JSON = st.recursive(
 VALUES = st.dictionaries(st.sampled_from(["p", "q", "n"]), JSON, max_size=3)
 NUMBERED = VALUES.map(
     lambda value: {**value, "n": 1.5}
-)  # LangGraph's $gt raises for what is no number
+)  # LangGraph's $gt raises for what is not a number
 PUTS = st.builds(
     PutOp,
     NAMESPACES,

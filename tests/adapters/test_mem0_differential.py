@@ -75,7 +75,7 @@ NESTED: list[dict[str, Any]] = [  # mem0 knows them on Qdrant alone
 ]
 
 
-@pytest.mark.parametrize("pair", ["qdrant"], indirect=True)  # Chroma's scores are no cosines
+@pytest.mark.parametrize("pair", ["qdrant"], indirect=True)  # Chroma's scores are not cosines
 def test_a_threshold_of_zero_leaves_out_what_is_below_it(pair: Pair) -> None:
     for text in ("who are you", "granite quarry", "never", "hello bye"):
         pair.add(text, **ANN)

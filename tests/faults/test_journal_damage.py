@@ -153,7 +153,7 @@ def test_a_journal_of_another_format_is_refused_and_not_changed(
 
 
 def test_a_journal_whose_schema_is_garbled_is_bank_damaged(open_bank: Engine, folder: Path) -> None:
-    """A byte that is no UTF-8 in a table's definition; SQLite quotes it in its message."""
+    """A byte that is not a UTF-8 in a table's definition; SQLite quotes it in its message."""
     open_bank().agent("alice").add("x")
     open_bank().close()
     data = (folder / "journal.db").read_bytes()

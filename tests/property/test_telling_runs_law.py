@@ -110,7 +110,7 @@ def test_a_plan_of_boards_writes_reads_joins_and_leaves(tmp_path: Path) -> None:
     """The law above would hold for a plan that does nothing."""
     plan = [
         [],
-        [[0, "post", 0, 1], [1, "join", 0, 0], [3, "post", 0, 0]],  # the last is no member
+        [[0, "post", 0, 1], [1, "join", 0, 0], [3, "post", 0, 0]],  # the last is not a member
         [[1, "ask", 0, 0], [2, "ask", 0, 0], [3, "ask", 0, 0]],
         [[1, "leave", 0, 2]],
         [[2, "leave", 0, 0]],

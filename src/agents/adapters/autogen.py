@@ -84,7 +84,7 @@ class TierMemory(AutoGenMemory, Component[TierMemoryConfig]):  # type: ignore[mi
     ) -> None:
         """Store a content: text, JSON, bytes or an image, which comes back as it was given.
 
-        Bytes and images are found by their metadata. What is no text, and what is longer than a
+        Bytes and images are found by their metadata. What is not text, and what is longer than a
         memory's text, is kept beside the memory, up to 1 MiB.
         """
         _check(cancellation_token)

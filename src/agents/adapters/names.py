@@ -92,7 +92,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _unescape(found: re.Match[str]) -> str:
-    """The characters of escaped bytes; bytes that are no UTF-8 stay as they are in the id."""
+    """The characters of escaped bytes; bytes that are not UTF-8 stay as they are in the id."""
     try:
         return bytes.fromhex(found.group().replace("@", "")).decode()
     except UnicodeDecodeError:

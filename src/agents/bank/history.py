@@ -121,6 +121,6 @@ def journal_of(folder: Path) -> Path:
 def checkpoint_extra(path: str | PathLike[str]) -> dict[str, Any]:
     """What :meth:`MemoryBank.checkpoint` was given as ``extra`` when it wrote this file.
 
-    The whole file is checked: :class:`CheckpointError` if it is no checkpoint or is damaged.
+    The whole file is checked: :class:`CheckpointError` if it is not a checkpoint or is damaged.
     """
     return checkpoint.read(Path(path)).extra

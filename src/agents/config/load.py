@@ -156,7 +156,7 @@ def _assignment(text: str) -> "Document":
     source = f"--set {printable(f'{key}=...' if hidden else text)}"
     if not equals or not all(parts):
         raise ConfigError(
-            f"{source}: this is no setting with its value",
+            f"{source}: this is not a setting with its value",
             hint="write a key, = and a value, as in memory.max_pinned=3",
         )
     read = read_yaml(value, source, under=parts, numbered=False)

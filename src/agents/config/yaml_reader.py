@@ -87,7 +87,7 @@ def read_file(path: str | os.PathLike[str]) -> Document:
         reason, hint = _UNREADABLE.get(type(error), unknown)
         raise ConfigError(f"{shown}: {reason}", hint=hint) from None
     except ValueError as error:  # a NUL inside the path
-        raise ConfigError(f"{shown}: this is no path: {error}", hint="check the path") from None
+        raise ConfigError(f"{shown}: this is not a path: {error}", hint="check the path") from None
     if len(data) > MAX_FILE_BYTES:
         raise ConfigError(
             f"{shown}: larger than 1 MiB, which no settings file needs to be",
@@ -167,7 +167,7 @@ def copy_plain(value: object, source: str) -> Document:
 
 
 def _plain(value: object) -> str | int | float | None:
-    """A scalar as a value of Python's own types; None for an object that is no scalar."""
+    """A scalar as a value of Python's own types; None for an object that is not a scalar."""
     if isinstance(value, str):
         return str.__str__(value)  # the text itself, whatever an enum makes of str()
     if isinstance(value, bool):
@@ -298,7 +298,7 @@ class _Reader:
                 value = self.constructor.construct_object(node)
             except (ValueError, KeyError, IndexError, OverflowError):
                 kind = node.tag.removeprefix(_TAG)
-                self.refuse(line, f"{show_path(path)}: {text!r} is no YAML {kind}")
+                self.refuse(line, f"{show_path(path)}: {text!r} is not YAML {kind}")
         else:
             self.refuse_tag(node, path, line)
         if not isinstance(value, str) and not is_key:

@@ -323,7 +323,7 @@ class Engine(OneWriter):
 class Changing(Block):
     """A transaction of a bank. An interrupt comes before it, inside its block, or after it.
 
-    It is no generator: an interrupt between a generator and its caller would leave it open.
+    It is not a generator: an interrupt between a generator and its caller would leave it open.
     """
 
     def __init__(self, bank: Engine) -> None:

@@ -90,7 +90,7 @@ def join(bank: Engine, name: object, agents: Iterable[object]) -> None:
 
 
 def leave(bank: Engine, name: object, agent_id: str) -> None:
-    """An agent is no member any more: from now on, it neither reads nor writes the board."""
+    """An agent is not a member any more: from now on, it neither reads nor writes the board."""
     board = _board(bank, name, agent_id)
     with bank.changing():
         bank.ledger.hold(board, _MEMBERS, agent_id, None)
@@ -177,6 +177,7 @@ def _board(bank: Engine, name: object, agent_id: str) -> str:
     board = board_of(name)
     if not is_member(bank, board, agent_id):
         raise InvalidInput(
-            f"{agent_id} is no member of a group {name}", hint="an agent has to join a group first"
+            f"{agent_id} is not a member of a group {name}",
+            hint="an agent has to join a group first",
         )
     return board

@@ -184,7 +184,7 @@ def _added(bank: MemoryBank, chunk: Iterable[New], ids: NewIds) -> Iterator[Memo
 def _added_part(bank: MemoryBank, part: Sequence[New], ids: NewIds) -> Iterator[Memory]:
     """Add rows, of which none names another.
 
-    One that is archived, or is on a board, supersedes nothing, and is no repetition.
+    One that is archived, or is on a board, supersedes nothing, and is not a repetition.
     """
     for new, memory in zip(part, _added_apart(bank, map(ids.renamed, part)), strict=True):
         ids.know(new, memory.id)

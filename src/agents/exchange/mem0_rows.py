@@ -61,7 +61,7 @@ def _store_config(path: Path) -> dict[str, Any]:
     store = whole.get("vector_store") if isinstance(whole, Mapping) else None
     if not isinstance(store, Mapping) or not isinstance(store.get("provider"), str):
         raise ConfigError(
-            f"{path}: this is no config of mem0: it needs vector_store with a provider",
+            f"{path}: this is not a config of mem0: it needs vector_store with a provider",
             hint="write it as in "
             "vector_store: {provider: chroma, config: {path: db, collection_name: mem0}}",
         )
@@ -69,7 +69,7 @@ def _store_config(path: Path) -> dict[str, Any]:
     own = store.get("config", {})
     if not isinstance(own, Mapping):
         raise ConfigError(
-            f"{path}: vector_store.config is no mapping",
+            f"{path}: vector_store.config is not a mapping",
             hint="write config: {path: db, collection_name: mem0}",
         )
     return {"provider": store["provider"], "config": dict(own)}
@@ -192,7 +192,7 @@ def _unused(name: str, metadata: Mapping[str, Any]) -> str:
 
 
 def _flat(value: Any) -> Any:
-    """The value as metadata can hold it: a nested value, or one that is no JSON, becomes text."""
+    """The value as metadata can hold it: a nested value, or one that is not JSON, becomes text."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int) and -(2**63) <= value < 2**63:

@@ -50,7 +50,7 @@ class New(NamedTuple):
     memory: NewMemory
     is_archived: bool
     members: Sequence[str] | None = None
-    """The members of a group; then the row is no memory."""
+    """The members of a group; then the row is not a memory."""
     former_id: str | None = None
     """The memory's id where it came from."""
 
@@ -217,11 +217,11 @@ def _apart(metadata: object) -> tuple[object, str | None]:
 
 
 def check_name(name: str) -> None:
-    """Raise :class:`InvalidInput` for a name that is no field of a memory."""
+    """Raise :class:`InvalidInput` for a name that is not a field of a memory."""
     if name not in FIELDS:
         near = difflib.get_close_matches(str(name), FIELDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(FIELDS)}"
-        raise InvalidInput(f"{name!r:.60} is no field of a memory", hint=hint)
+        raise InvalidInput(f"{name!r:.60} is not a field of a memory", hint=hint)
 
 
 def _lifetime(given: Mapping[str, Any]) -> int | None:

@@ -226,7 +226,7 @@ def _read_parquet(file: BinaryIO, path: Path, max_unpacked: int | None) -> Itera
             raise  # the disk failed; the file may be right
         reason = " ".join(str(error).split())
         raise InvalidInput(
-            f"{path} is no Parquet file that can be read: {reason:.200}",
+            f"{path} is not a Parquet file that can be read: {reason:.200}",
             hint="name a file that tiermem export or another program wrote as Parquet",
         ) from error
 

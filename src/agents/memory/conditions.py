@@ -141,7 +141,7 @@ def _key(name: object) -> str:
         hint = f"use metadata.{name:.60}"
     if name in _FIELDS:
         hint = f"{name} is an argument of its own"
-    raise InvalidInput(f"filters are about metadata; {shown(name)} is no key of it", hint=hint)
+    raise InvalidInput(f"filters are about metadata; {shown(name)} is not a key of it", hint=hint)
 
 
 def _comparison(key: str, operator: object, value: object) -> Comparison:

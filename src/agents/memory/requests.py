@@ -198,7 +198,7 @@ def check_options(options: object) -> Options:
     unknown = [name for name in options if name not in _NAMES]
     if unknown:
         raise InvalidInput(
-            f"{unknown[0]!r:.40} is no option of a memory", hint=f"use {', '.join(_NAMES)}"
+            f"{unknown[0]!r:.40} is not an option of a memory", hint=f"use {', '.join(_NAMES)}"
         )
     given = {name: value for name, value in options.items() if value is not None}
     kind, tags = given.pop("kind", "fact"), given.pop("tags", ())

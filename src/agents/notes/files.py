@@ -207,7 +207,7 @@ class NoteFiles:
     def _place(self, path: object) -> Place:
         """The place of the note with this path, whether or not it exists."""
         if not isinstance(path, str):
-            raise NoteRefused(f"{path!r:.80} is not a note's path: it is no text", hint=_ALLOWED)
+            raise NoteRefused(f"{path!r:.80} is not a note's path: it is not text", hint=_ALLOWED)
         fault = fault_of_path(path)
         match path.split("/"):
             case _ if fault:

@@ -71,7 +71,7 @@ def fault_of_name(name: str) -> str | None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        return "is no valid Unicode"
+        return "is not valid Unicode"
     if not name:
         return "has an empty part"
     if name.startswith("."):
@@ -88,7 +88,7 @@ def fault_of_name(name: str) -> str | None:
 def check_text(path: str, text: object) -> bytes:
     """The bytes of the text, or :class:`NoteRefused` if no note may have it."""
     if not isinstance(text, str):
-        raise NoteRefused(f"{path!r:.80} can't be written: {text!r:.80} is no text")
+        raise NoteRefused(f"{path!r:.80} can't be written: {text!r:.80} is not text")
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -115,7 +115,7 @@ def _check_text(path: str, data: bytes, done: str) -> None:
     if len(data) > MOST_BYTES:
         fault, hint = f"it is over {MOST_BYTES} bytes", "cut it into several"
     elif b"\0" in data:
-        fault, hint = f"byte {data.index(0)} is NUL, so it is no text", ""
+        fault, hint = f"byte {data.index(0)} is NUL, so it is not text", ""
     else:
         return
     raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}", hint=hint)

@@ -182,7 +182,10 @@ def _content(file: int) -> bytes:
 
 def _check_file(path: str, status: os.stat_result, done: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        fault, hint = "it is no plain file but a link, a folder, a pipe, a socket or a device", ""
+        fault, hint = (
+            "it is not a plain file but a link, a folder, a pipe, a socket or a device",
+            "",
+        )
     elif status.st_nlink > 1:  # 0 if another process replaced it
         fault = "it has a second name on disk (a hard link), perhaps outside the notes"
         hint = "copy it"
@@ -194,7 +197,7 @@ def _check_file(path: str, status: os.stat_result, done: str) -> None:
 
 
 def check_own(place: Place, folder: int) -> None:
-    """Refuse to replace a file that is no note, such as a person's link."""
+    """Refuse to replace a file that is not a note, such as a person's link."""
     with contextlib.suppress(FileNotFoundError):
         status = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
         _check_file(place.path, status, "replaced")

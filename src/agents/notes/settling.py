@@ -17,7 +17,7 @@ from .files import NoteFiles, is_of_the_system
 logger = logging.getLogger(__name__)
 
 NOT_A_NOTE = "\0"
-"""Stands for the text of a file that is no note; no note has this text."""
+"""Stands for the text of a file that is not a note; no note has this text."""
 
 
 def mark_of(text: str | None) -> str:
@@ -59,7 +59,7 @@ def settle(files: NoteFiles, path: str, note: Note | None, bases: dict[str, str]
 
 
 def read_or(read: Callable[[], str | None], otherwise: str | None) -> str | None:
-    """The text that ``read`` reads from disk, or ``otherwise`` if the file is no note."""
+    """The text that ``read`` reads from disk, or ``otherwise`` if the file is not a note."""
     try:
         return read()
     except NoteRefused as error:

@@ -58,7 +58,7 @@ class Grown(NamedTuple):
     chunks: list[Chunk]
     """The chunks of the other lines."""
     skipped: str
-    """The new lines that are no JSON objects, in words; empty if there are none."""
+    """The new lines that are not JSON objects, in words; empty if there are none."""
 
 
 class _Line(NamedTuple):
@@ -66,7 +66,7 @@ class _Line(NamedTuple):
     end: int
     """Where in the file the line ends."""
     message: str | None
-    """Who said what, in one line; empty if it is no message; None if it can't be read."""
+    """Who said what, in one line; empty if it is not a message; None if it can't be read."""
 
 
 def grown(file: int, old: Bookmark | None, tokens: int, count: TokenCounter) -> Grown | None:

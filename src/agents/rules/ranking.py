@@ -169,7 +169,7 @@ Boosts = Callable[[Places], Floats]
 """The boosts of the memories in these columns; each agent has a row of columns."""
 
 EXCLUDED = -1.0
-"""The score of a pinned memory and of padding, which are no candidates; scores are in [0, 1]."""
+"""The score of a pinned memory and of padding, which are not candidates; scores are in [0, 1]."""
 
 
 class Ranked(NamedTuple):

@@ -17,7 +17,7 @@ of the roots, and all that have one. The newest text comes first, and has the la
 _WORDS = 2
 """By how many words of a query memories are found that its vector does not find."""
 _MOST_BY_WORD = 100
-"""If more memories have a word, the newest of them will do: it is no name or number."""
+"""If more memories have a word, the newest of them will do: it is not a name or number."""
 _MOST_LIKELY = 200
 """If more texts have the root of a word, the newest of them are looked at."""
 _MOST_ROOTS = 8

@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 def mark(folder: Path, bank_id: str) -> None:
     """Say that the folder holds this bank; its journal is on disk.
 
-    A full disk is no error: the bank can be used, and the next opening marks it.
+    A full disk is not an error: the bank can be used, and the next opening marks it.
     """
     if marked(folder) == bank_id:
         return

@@ -29,7 +29,7 @@ class Note(NamedTuple):
         return self.digest.hex()[:16]
 
     def lines_of(self, sequence: int) -> tuple[int, int] | None:
-        """The lines that a memory stands for; None if it is no part of this note."""
+        """The lines that a memory stands for; None if it is not a part of this note."""
         for number, first, last in self.chunks:
             if number == sequence:
                 return first, last

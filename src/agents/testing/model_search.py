@@ -116,7 +116,7 @@ class AgentSearch:
     def _best(
         self, memories: Sequence[Kept], query: str, wanted: int, least: float = 0.0
     ) -> tuple[list[Found], list[Found], list[Found]]:
-        """The best, those below the cut, and those that are no candidates."""
+        """The best, those below the cut, and those that are not candidates."""
         rest = self._found(memories, query)
         if not query.strip():
             rest.sort(key=lambda f: (f.memory.tier, -f.memory.sequence))

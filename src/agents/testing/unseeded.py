@@ -19,7 +19,7 @@ import numpy as np
 _CLOCK = "reads the clock; use the tick"
 _RANDOM = "is not seeded; use the generator that setup() and decide() are given"
 
-_ENVIRONMENT = "os.environ is no part of a run; use world_options or policy_options"
+_ENVIRONMENT = "os.environ is not a part of a run; use world_options or policy_options"
 _READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
 _OF_ENVIRONMENT = (os.getenv.__globals__, Mapping.get.__globals__)
 """The modules of ``os.getenv()``, and of ``get()`` and ``items()`` of ``os.environ``."""

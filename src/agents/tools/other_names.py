@@ -56,6 +56,6 @@ def _name(key: Any, value: object, known: Container[str]) -> Any:
 
 
 def _is_temperature(value: object) -> bool:
-    """Whether a value is hot, warm or cold, or a list of these, which are no tiers."""
+    """Whether a value is hot, warm or cold, or a list of these, which are not tiers."""
     values = value if isinstance(value, list) else [value]
     return bool(values) and all(isinstance(each, str) and each in _TEMPERATURES for each in values)

@@ -111,7 +111,7 @@ def test_out_writes_all_tables_and_plots_once(tiermem: Command, town: Path, tmp_
     tiermem("analyse", town, "--out", out).is_one_error(2, "exists already", "--force")
     assert tiermem("analyse", town, "--out", out, "--force").code == 0
     (tmp_path / "file").write_text("")
-    tiermem("analyse", town, "--out", tmp_path / "file").is_one_error(2, "is no folder")
+    tiermem("analyse", town, "--out", tmp_path / "file").is_one_error(2, "is not a folder")
 
 
 def test_the_report_has_a_section_of_it(town: Path) -> None:

@@ -124,7 +124,7 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
         ("run scenario.yaml --out crew", "crew exists already", "--out"),
         ("run scenario.yaml --out new --set simulation.world=mars", "no world 'mars'", "market"),
         ("resume nowhere", *NO_RUN),
-        ("resume crew", "crew is no run", "tiermem run made"),
+        ("resume crew", "crew is not a run", "tiermem run made"),
         ("resume done --ticks 1", "done has 2 ticks already", "--from-tick"),
         ("resume done --set seed=3", "a run keeps its settings", "tiermem branch"),
         ("replay nowhere", *NO_RUN),

@@ -241,7 +241,7 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "NUL": (b'{"content": "a\\u0000b"}\n', "NUL"),
     "surrogate": (b'{"content": "\\ud800"}\n', "surrogate"),
     "unknown field": (b'{"content": "x", "tags ": []}\n', "did you mean tags?"),
-    "another name": (b'{"text": "x"}\n', "'text' is no field"),
+    "another name": (b'{"text": "x"}\n', "'text' is not a field"),
     "tier": (b'{"content": "x", "tier": "top"}\n', "is not a tier"),
     "tier is true": (b'{"content": "x", "tier": true}\n', "is not a tier"),
     "kind": (b'{"content": "x", "kind": ["fact"]}\n', "not a kind"),
@@ -295,7 +295,7 @@ NOWHERE = pa.timestamp("us", tz="Mars/Olympus_Mons")
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (pa.table({"text": ["x"]}), "'text' is no field"),
+        (pa.table({"text": ["x"]}), "'text' is not a field"),
         (pa.table({"content": ["x", "y"], "metadata": ["{}", "{"]}), "row 2: column metadata: not"),
         (pa.table({"content": ["x"], "metadata": ["[]"]}), "row 1: column metadata: not an object"),
         (pa.table({"content": ["x"], "tier": [1.5]}), "row 1: "),
@@ -352,7 +352,7 @@ def test_a_torn_parquet_file_is_one_clear_error(
     data = Path("out.parquet").read_bytes()
     write(data[: int(keep if keep == 0 or keep >= 1 else keep * len(data))], "torn.parquet")
     done = tiermem("import", other, "torn.parquet")
-    assert done.is_one_error(2, "torn.parquet is no Parquet file that can be read")
+    assert done.is_one_error(2, "torn.parquet is not a Parquet file that can be read")
     assert contents(other) == []
 
 

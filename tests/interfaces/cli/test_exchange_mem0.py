@@ -221,8 +221,8 @@ def test_an_odd_row_is_named_and_can_be_left_out(
 
 
 CONFIGS = {
-    "empty": ("", 2, "this is no config of mem0"),
-    "no mapping": ("[1]", 2, "this is no config of mem0"),
+    "empty": ("", 2, "this is not a config of mem0"),
+    "no mapping": ("[1]", 2, "this is not a config of mem0"),
     "no provider": ("vector_store: {config: {path: db}}", 2, "needs vector_store"),
     "no YAML": ("a: [", 2, "not valid YAML"),
     "a tag": ("vector_store: !!python/object:os.system {}", 2, "config.yaml:1"),

@@ -15,7 +15,7 @@ from agents.interfaces.cli.app import COMMANDS
 Command = Callable[..., Any]
 
 BYTES = os.fsdecode(b"\xff\xfe")
-"""What a shell passes on that is no UTF-8."""
+"""What a shell passes on that is not a UTF-8."""
 ANSI = "\x1b[2J\x1b]0;title\x07"
 LONG = "x" * 5000
 HUGE = "9" * 40

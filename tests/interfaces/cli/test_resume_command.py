@@ -224,7 +224,7 @@ def test_a_damaged_config_is_a_clear_error(tiermem: Command, whole: Path, text: 
 
 def test_what_is_no_run_is_a_clear_error(tiermem: Command) -> None:
     Path("empty").mkdir()
-    assert tiermem("resume", "empty").is_one_error(1, "empty is no run")
+    assert tiermem("resume", "empty").is_one_error(1, "empty is not a run")
     assert tiermem("resume", "nowhere").is_one_error(1, "there is no run nowhere")
 
 

@@ -416,7 +416,7 @@ def test_force_deletes_no_folder_that_is_no_run(tiermem: Command, scenario: Writ
     Path("thesis").mkdir()
     Path("thesis/chapter.txt").write_text("years of work")
     done = tiermem("run", scenario(), "--out", "thesis", "--force")
-    assert done.is_one_error(1, "thesis is no run")
+    assert done.is_one_error(1, "thesis is not a run")
     assert files(Path("thesis")) == {"chapter.txt": b"years of work"}
 
 
@@ -432,7 +432,7 @@ def test_force_deletes_no_folder_with_a_run_json_of_something_else(
 
 def test_force_deletes_no_file(tiermem: Command, scenario: Write) -> None:
     Path("thesis").write_text("years of work")
-    assert tiermem("run", scenario(), "--out", "thesis", "--force").is_one_error(1, "is no run")
+    assert tiermem("run", scenario(), "--out", "thesis", "--force").is_one_error(1, "is not a run")
     assert Path("thesis").read_text() == "years of work"
 
 
@@ -474,7 +474,7 @@ def test_force_follows_no_link(tiermem: Command, scenario: Write, whole: Path) -
         ({"world": "nowhere:World"}, ["nowhere can't be imported"]),
         ({"world": "worlds_for_tests:Absent"}, ["has no class 'Absent'"]),
         ({"world": "worlds_for_tests:Half"}, ["Half has no setup", "set_state"]),
-        ({"world": "../worlds_for_tests:Stones"}, ["is no module"]),
+        ({"world": "../worlds_for_tests:Stones"}, ["is not a module"]),
         ({"world_options": {"stones": 3}}, ["simulation.world_options", "'stones'", "fail_at"]),
         ({"world_options": {"fail_at": -1}}, ["simulation.world_options", "fail_at is a tick"]),
         ({"world_options": {"fail_at": "x"}}, ["simulation.world_options"]),

@@ -64,7 +64,7 @@ def test_a_query_shows_what_was_retrieved_then_and_why(tiermem: Command, whole: 
 def test_a_query_lists_what_was_no_candidate_if_asked(tiermem: Command, whole: Path) -> None:
     arguments = ("show", whole, "-a", "bob", "-t", 6, "--query", "stones")
     assert len(tiermem(*arguments, "--all", "--json").json) == 18
-    assert "that were no candidates; --all lists them" in tiermem(*arguments).out
+    assert "that were not candidates; --all lists them" in tiermem(*arguments).out
 
 
 def test_a_limit_changes_how_many_are_retrieved(tiermem: Command, whole: Path) -> None:

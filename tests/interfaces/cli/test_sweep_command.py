@@ -316,8 +316,8 @@ def test_a_folder_that_is_no_sweep_is_left_alone(tiermem: Command, scenario: Wri
     Path("thesis").mkdir()
     Path("thesis/chapter.txt").write_text("years of work")
     file = write_sweep(scenario(ticks=1), seeds=1)
-    assert tiermem("sweep", file, "--out", "thesis").is_one_error(1, "is no sweep")
-    assert tiermem("sweep", file, "--out", "thesis", "--force").is_one_error(1, "is no sweep")
+    assert tiermem("sweep", file, "--out", "thesis").is_one_error(1, "is not a sweep")
+    assert tiermem("sweep", file, "--out", "thesis", "--force").is_one_error(1, "is not a sweep")
     assert Path("thesis/chapter.txt").read_text() == "years of work"
 
 

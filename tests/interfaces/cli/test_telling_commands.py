@@ -94,7 +94,7 @@ def test_a_group_that_is_not_there_says_how_to_make_it(
 def test_a_stranger_is_told_to_join(tiermem: Command, folder: Path) -> None:
     assert tiermem("group", folder, "guild", "--join", "alice").code == 0
     done = tiermem("group", folder, "guild", "--post", "noon", "-a", "bob")
-    assert "bob is no member of a group guild" in done.err
+    assert "bob is not a member of a group guild" in done.err
     assert "an agent has to join a group first" in done.err
 
 

@@ -136,7 +136,7 @@ def test_a_new_world_runs_is_tested_and_is_sound_as_it_is(tiermem: Command, here
         pytest.param(
             "self.tick += 1",
             "self.tick += int(os.environ.get('STEP', '1'))",
-            ["counter.py, line 15: os.environ is no part of a run; use world_options"],
+            ["counter.py, line 15: os.environ is not a part of a run; use world_options"],
             id="environment",
         ),
     ],

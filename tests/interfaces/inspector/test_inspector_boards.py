@@ -1,4 +1,4 @@
-"""The board of a group is no agent, in any view."""
+"""The board of a group is not an agent, in any view."""
 
 from pathlib import Path
 

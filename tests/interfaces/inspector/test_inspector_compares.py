@@ -220,7 +220,7 @@ def test_the_command_of_a_branch_has_the_options_that_were_chosen(market: Path) 
     ("options", "words"),
     [
         ("{}", "options is a list of pairs"),
-        ("nonsense", "options is no JSON"),
+        ("nonsense", "options is not JSON"),
         ('[["force", ""]]', "there is no option --force"),
         ('[["set"]]', "options is a list of pairs"),
         ('[["set", 3]]', "options is a list of pairs"),

@@ -1,4 +1,4 @@
-"""A run that goes on, goes back, or is no run: what the inspector says of each."""
+"""A run that goes on, goes back, or is not a run: what the inspector says of each."""
 
 import shutil
 from pathlib import Path

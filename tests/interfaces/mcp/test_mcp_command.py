@@ -288,7 +288,7 @@ def test_killed_it_loses_nothing_acknowledged(folder: Path) -> None:
     assert "acknowledged" in texts(folder)
 
 
-# What is no message
+# What is not a message
 
 
 def test_lines_that_are_no_messages_are_answered_with_errors(folder: Path) -> None:
@@ -310,7 +310,7 @@ def test_lines_that_are_no_messages_are_answered_with_errors(folder: Path) -> No
             assert answer["id"] is None
             assert answer["error"] == {
                 "code": -32700,
-                "message": "this is no JSON-RPC message",
+                "message": "this is not a JSON-RPC message",
             }
         for params in ("7", "null", '{"name":7}', '{"name":"pin_memory","arguments":[]}'):
             talk.line(call % params)

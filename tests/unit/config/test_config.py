@@ -381,8 +381,8 @@ def test_a_bad_value_is_told_what_was_read_and_what_is_allowed(
         ("memory:\n  on: 2\n", "my.yaml:2: in memory, YAML does not read the key on as text"),
         ("? [a]\n: 2\n", "my.yaml:1: a key in the top level is a list or a mapping, not text"),
         ("<<: {seed: 1}\n", "my.yaml:1: merge keys (<<) are not read"),
-        ("seed: !!int abc\n", "my.yaml:1: seed: 'abc' is no YAML int"),
-        ("seed: !!bool abc\n", "my.yaml:1: seed: 'abc' is no YAML bool"),
+        ("seed: !!int abc\n", "my.yaml:1: seed: 'abc' is not a YAML int"),
+        ("seed: !!bool abc\n", "my.yaml:1: seed: 'abc' is not a YAML bool"),
         ("seed: !!set {a}\n", "my.yaml:1: seed has the tag !!set; settings are plain text"),
         ('llm: {config: {a: "\\ud800"}}', "my.yaml:1: llm.config.a must be text that UTF-8"),
     ],
@@ -502,7 +502,7 @@ def test_config_of_another_type_is_refused(config: object) -> None:
 @pytest.mark.parametrize("assignment", ["memory.max_pinned", "=3", "memory..max_pinned=3", ""])
 def test_an_assignment_needs_a_key_and_an_equals_sign(assignment: str) -> None:
     assert refusal(assignments=[assignment]) == (
-        f"--set {assignment}: this is no setting with its value; "
+        f"--set {assignment}: this is not a setting with its value; "
         "write a key, = and a value, as in memory.max_pinned=3"
     )
 

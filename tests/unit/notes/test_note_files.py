@@ -487,8 +487,8 @@ def test_nothing_is_published_where_nothing_is_staged(alice: NoteFiles) -> None:
         ("é" * (MOST_BYTES // 2 + 1), "over 1048576 bytes"),
         ("a\0", "byte 1 is NUL"),
         ("ab\ud800", "character 2 is a lone surrogate"),
-        (b"bytes", "is no text"),
-        (None, "is no text"),
+        (b"bytes", "is not text"),
+        (None, "is not text"),
     ],
     ids=["large", "large in bytes", "nul", "surrogate", "bytes", "nothing"],
 )

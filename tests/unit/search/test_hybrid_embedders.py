@@ -74,7 +74,7 @@ def test_an_additive_embedder_gives_whole_numbers_or_is_told(make: Make) -> None
 def test_an_embedder_may_embed_queries_otherwise_than_texts(make: Make) -> None:
     class Asking(Ones):
         additive = True
-        """It does not count: the vector of a query is no sum of its words."""
+        """It does not count: the vector of a query is not a sum of its words."""
 
         def embed(self, texts: Sequence[str], /) -> Any:
             return np.array([[1, -1] * 4 if "?" in text else [1] * 8 for text in texts])

@@ -99,7 +99,7 @@ def test_an_experiment_does_not_replace_what_is_no_experiments(
     out = tmp_path / "out"
     effect(wells, **CHANGE, seeds=2, workers=1, out=out)
     (out / name).write_text("mine")
-    with pytest.raises(RunError, match=f"is no experiment: it holds {name}"):
+    with pytest.raises(RunError, match=f"is not an experiment: it holds {name}"):
         effect(wells, **CHANGE, out=out, force=True)
     assert (out / name).read_text() == "mine"
     assert (out / "effect.json").is_file()
@@ -166,7 +166,7 @@ def test_a_run_that_is_called_like_an_arm_is_not_replaced(wells: Path, tmp_path:
     shutil.copytree(wells, study / "as-it-was")
     before = files(study)
     for force in (False, True):
-        with pytest.raises(RunError, match="is no experiment"):
+        with pytest.raises(RunError, match="is not an experiment"):
             effect(wells, **CHANGE, out=study, force=force)
         (study / "unfinished.txt").write_text("my own list of what is unfinished")
     (study / "unfinished.txt").unlink()

@@ -88,7 +88,7 @@ def test_members_find_what_is_posted_from_the_next_tick_on(bank: MemoryBank) -> 
 @pytest.mark.parametrize(
     ("action", "why"),
     [
-        (post(group="town"), "alice is no member of a group town"),
+        (post(group="town"), "alice is not a member of a group town"),
         (post(tier="critical"), "no pinned and no critical"),
         (post(""), "this one is blank"),
         (post(3), "text, not int"),  # type: ignore[arg-type]
@@ -151,9 +151,9 @@ def test_a_group_that_the_world_lets_an_agent_join_need_not_exist(bank: MemoryBa
     [
         ("bob", [join("league")], "join_group was refused: bob may not join league"),
         ("carol", [join("cabal")], "join_group was refused: carol may not join cabal"),
-        ("carol", [post(), join()], "post_to_group was refused: carol is no member"),
-        ("alice", [LEAVE, post()], "post_to_group was refused: alice is no member"),
-        ("alice", [LEAVE, LEAVE], "leave_group was refused: alice is no member"),
+        ("carol", [post(), join()], "post_to_group was refused: carol is not a member"),
+        ("alice", [LEAVE, post()], "post_to_group was refused: alice is not a member"),
+        ("alice", [LEAVE, LEAVE], "leave_group was refused: alice is not a member"),
         ("carol", [join(), join()], "carol is a member of guild already"),
         ("carol", [{"name": "join_group", "arguments": {"group": "guild", "as": 1}}], "no arg"),
     ],
@@ -242,8 +242,8 @@ class Broken(Diary):
     [
         (["alice"], "a list of members by name is needed"),
         ({"guild": 3}, "a list of members by name is needed"),
-        ({"guild": ["dave"]}, "names 'dave', who is no agent"),
-        ({"a guild": ["alice"]}, "gave what is no group"),
+        ({"guild": ["dave"]}, "names 'dave', who is not an agent"),
+        ({"a guild": ["alice"]}, "gave what is not a group"),
     ],
 )
 def test_a_world_whose_groups_are_wrong_is_told(bank: MemoryBank, given: Any, why: str) -> None:

@@ -180,6 +180,6 @@ def test_secrets_that_a_run_does_not_keep_are_no_difference(swept: Path) -> None
 def test_a_sweep_with_a_file_of_the_users_is_not_replaced(swept: Path) -> None:
     mine = swept / "swept" / "thesis.tmp"
     mine.write_text("mine")
-    with pytest.raises(RunError, match=r"is no sweep: it holds thesis\.tmp"):
+    with pytest.raises(RunError, match=r"is not a sweep: it holds thesis\.tmp"):
         go(swept, force=True)
     assert mine.read_text() == "mine"

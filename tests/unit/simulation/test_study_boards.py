@@ -1,4 +1,4 @@
-"""Studies of populations with groups: a board is no agent, and all tables are as without it."""
+"""Studies of populations with groups: a board is not an agent, and all tables are as without it."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -79,7 +79,7 @@ READS = [
 
 @pytest.mark.parametrize("code", READS)
 def test_what_reads_the_environment_is_named_where_that_matters(code: str, tmp_path: Path) -> None:
-    what = "os.environ is no part of a run; use world_options or policy_options"
+    what = "os.environ is not a part of a run; use world_options or policy_options"
     found = lines_of(f"pass\n{code}\n", tmp_path, environment=True)
     assert found == [("mine.py", 2, what)]
     assert lines_of(code, tmp_path) == []

@@ -384,7 +384,7 @@ NEVER_RIGHT = {
     "deep object": DEEP_OBJECT,
     "list of lists": [["x"]],
     "list of nulls": [None],
-    "keys that are no text": {1: 2},
+    "keys that are not text": {1: 2},
     "object of objects": {"a": {"b": 1}},
     "deep inside": {"a": DEEP_OBJECT},
     "function": len,

@@ -351,5 +351,5 @@ def _rows_of(state: Mapping[str, Any], tier_of: Callable[[str], Tier]) -> list[_
         if len(tiers) != len(texts):
             raise ValueError(f"{len(texts)} texts and {len(tiers)} tiers")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"that is no state of a memory bank: {error!r:.80}") from error
+        raise InvalidInput(f"that is not a state of a memory bank: {error!r:.80}") from error
     return list(map(_Row, texts, vectors.tolist(), tiers))

@@ -92,7 +92,7 @@ class Items:
     def whole(self, memory: Memory) -> Memory | None:
         """The memory that stands for the item that a memory is a part of, or is itself.
 
-        None for a memory that is no item: a part of a note.
+        None for a memory that is not an item: a part of a note.
         """
         if memory.kind == "note":
             return None

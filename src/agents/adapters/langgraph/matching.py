@@ -19,7 +19,7 @@ _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 
 def check_filter(wanted: object) -> None:
-    """Raise :class:`InvalidInput` if a filter is no mapping, or has an unknown operator."""
+    """Raise :class:`InvalidInput` if a filter is not a mapping, or has an unknown operator."""
     if wanted is None:
         return
     if not isinstance(wanted, Mapping):

@@ -166,7 +166,7 @@ def check_options(fields: object, tier: object, now: object) -> None:
 def _check(op: Op) -> None:
     """Raise an error that names what is wrong with an operation."""
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
-        raise InvalidInput(f"{shown(op)} is no operation of a store")
+        raise InvalidInput(f"{shown(op)} is not an operation of a store")
     validate_op_namespace(op)
     if isinstance(op, SearchOp):
         check_filter(op.filter)

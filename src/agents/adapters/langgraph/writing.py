@@ -68,7 +68,7 @@ class Writing:
         texts: list[str] = []
         for op in ops:
             value = dict(op.value or {})
-            value_text(value)  # an error names what is no JSON
+            value_text(value)  # an error names what is not JSON
             texts += self._texts(op, value)
         self._items.bank.engine.embedder.encode(texts)
 
@@ -103,7 +103,7 @@ class Writing:
         if op.value is None:
             return None
         value = dict(op.value)
-        value_text(value)  # an error names what is no JSON
+        value_text(value)  # an error names what is not JSON
         tier = self._tier(tuple(op.namespace), op.key, value) if self._tier else None
         ttl = None if op.ttl is None else times.ticks(op.ttl)
         return _New(value, self._texts(op, value), None if tier is None else parse_tier(tier), ttl)

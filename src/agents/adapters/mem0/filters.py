@@ -171,7 +171,7 @@ def _read_joined(name: str, value: Any, depth: int) -> Join:
 
 
 def _check_name(name: Any, value: Any) -> None:
-    """Raise :class:`InvalidInput` for what is no name of metadata, but was meant as a join."""
+    """Raise :class:`InvalidInput` for what is not a name of metadata, but was meant as a join."""
     if not isinstance(name, str):
         raise InvalidInput(f"the keys of filters are text, not {name!r:.80}")
     has_conditions = isinstance(value, list) and any(isinstance(each, Mapping) for each in value)

@@ -45,7 +45,7 @@ def chat_of(messages: Any) -> list[dict[str, Any]]:
 
 
 def _check_list(messages: Any) -> None:
-    """Raise mem0's error for what is no list of messages, before anything of it is stored."""
+    """Raise mem0's error for what is not a list of messages, before anything of it is stored."""
     given = type(messages).__name__
     if isinstance(messages, list):
         odd = [each for each in messages if not isinstance(each, Mapping)]

@@ -239,7 +239,7 @@ def _check_model(model: object) -> None:
         raise InvalidInput(f"Memories takes a Mesa model; got {model!r:.80}")
     if not hasattr(model, "random"):
         raise InvalidInput(
-            f"{type(model).__name__} is no whole model yet",
+            f"{type(model).__name__} is not a whole model yet",
             hint="call super().__init__() first in its __init__",
         )
     if isinstance(getattr(model.register_agent, "__self__", None), Memories):

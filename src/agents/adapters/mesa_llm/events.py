@@ -36,7 +36,7 @@ def item(
 
 
 def event_of(memory: Memory) -> tuple[str, Any] | None:
-    """The type and the content of the event; None for a memory that is no event."""
+    """The type and the content of the event; None for a memory that is not an event."""
     value = memory.value
     if isinstance(value, dict) and value.keys() == {"type", "event"}:
         return value["type"], value["event"]

@@ -38,7 +38,7 @@ def condition(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"--filter {text!r:.80} is no JSON: {error}", hint=_WRITE) from None
+        raise InvalidInput(f"--filter {text!r:.80} is not JSON: {error}", hint=_WRITE) from None
     return dict(found)
 
 
@@ -66,5 +66,6 @@ def value_of(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"--value {text!r:.80} is no JSON: {error!s:.80}", hint="""write --value '{"a": [1]}'"""
+            f"--value {text!r:.80} is not JSON: {error!s:.80}",
+            hint="""write --value '{"a": [1]}'""",
         ) from None

@@ -108,7 +108,7 @@ class Gate:
         self._allowance = Allowance(limits, self._refusal)
         self.answered: Counter[tuple[str, int]] = Counter()
         """The number of requests by the name of their target and by their status."""
-        # Paths without a parameter come first: /memory/store is no memory with the id "store".
+        # Paths without a parameter come first: /memory/store is not a memory with the id "store".
         paths = sorted({each.place.path for each in targets}, key=lambda path: "{" in path)
         routes = [
             Route(path, _Path(self, path, [each for each in targets if each.place.path == path]))

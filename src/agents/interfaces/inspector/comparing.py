@@ -273,7 +273,7 @@ def _edits(text: str) -> list[Mapping[str, Any]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise WrongParameter(f"edits is no JSON: {error}", hint="give a list of edits") from None
+        raise WrongParameter(f"edits is not JSON: {error}", hint="give a list of edits") from None
     if not isinstance(found, list) or len(found) > _MOST_EDITS:
         raise WrongParameter(f"edits is a list of up to {_MOST_EDITS} edits")
     return found
@@ -289,7 +289,7 @@ def _options(text: str) -> _Options:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise WrongParameter(f"options is no JSON: {error}", hint=_PAIRS) from None
+        raise WrongParameter(f"options is not JSON: {error}", hint=_PAIRS) from None
     if not isinstance(found, list) or len(found) > _MOST_OPTIONS:
         raise WrongParameter(f"options is a list of pairs, up to {_MOST_OPTIONS}", hint=_PAIRS)
     for pair in found:

@@ -99,7 +99,7 @@ class Nodes:
 
 _NO_LEAVES = frozenset([dict, list, tuple, Node])
 _METADATA = Memory._fields.index("metadata")
-"""The field that is no value of a dictionary's key."""
+"""The field that is not a value of a dictionary's key."""
 
 
 def write_export(

@@ -12,7 +12,7 @@ _MOST = 3
 
 
 def nothing_in(folder: Path) -> RunError:
-    """The error for a folder that is no run, no bank and no sweep."""
+    """The error for a folder that is not a run, a bank or a sweep."""
     if (folder / "run.json").exists():
         return RunError(
             f"the run in {folder} has no bank: {folder / 'bank'} is missing",

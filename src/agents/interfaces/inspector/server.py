@@ -191,9 +191,9 @@ def _texts(body: bytes) -> Parameters:
     try:
         found = orjson.loads(body)
     except ValueError:
-        raise Problem(400, "WrongParameter", "the body is no JSON") from None
+        raise Problem(400, "WrongParameter", "the body is not JSON") from None
     if not isinstance(found, dict):
-        raise Problem(400, "WrongParameter", "the body is no JSON object")
+        raise Problem(400, "WrongParameter", "the body is not a JSON object")
     texts = {
         name: own if isinstance(own, str) else orjson.dumps(own).decode()
         for name, own in found.items()

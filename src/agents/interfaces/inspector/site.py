@@ -28,7 +28,7 @@ class _Look:
     def __init__(self, around: str | None = None) -> None:
         self.runs: list[Inspected] = []
         self.around = around
-        """The name of the run with which the experiment was made; None if it is no experiment."""
+        """The name of the run with which the experiment was made; or None."""
         self.parting: comparing.Parting | None = None
 
     def open(self, folders: Sequence[Path]) -> Self:
@@ -157,7 +157,7 @@ class Site:
             run = _numbered(self._look((cell, "")).runs, 0)
             return _Look(run.name).open(effects.arms_of(run, effect))
         if self.sweep is None:
-            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
+            raise CantTell("this is not a sweep", hint="tiermem inspect the folder of a sweep")
         return _Look().open([sweeps.run_of(self.sweep, cell)])
 
     def about(self, given: Parameters) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Site:
     def points(self, given: Parameters) -> dict[str, Any]:
         """The sweep as a grid."""
         if self.sweep is None:
-            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
+            raise CantTell("this is not a sweep", hint="tiermem inspect the folder of a sweep")
         return sweeps.sweep(self.sweep)
 
     def open(self, given: Parameters) -> dict[str, Any]:

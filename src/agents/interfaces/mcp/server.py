@@ -280,7 +280,7 @@ def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:
     try:
         path = unquote(uri.removeprefix(_NOTES), errors="strict")
     except UnicodeDecodeError:
-        raise NoteRefused(f"{uri!r:.80} is no note's: its %-codes are not UTF-8") from None
+        raise NoteRefused(f"{uri!r:.80} is not a note's: its %-codes are not UTF-8") from None
     text = memory.notes.read(path)
     if not text and path not in memory.notes.paths():
         raise NoteRefused(f"{memory.agent_id} has no note {path!r:.80}")

@@ -139,8 +139,8 @@ class _Wire:
 
 
 def refusal(line: bytes) -> dict[str, Any]:
-    """The answer to a line that is no message; it has the id of the line, if that is readable."""
-    number, code, why = None, types.PARSE_ERROR, "this is no JSON-RPC message"
+    """The answer to a line that is not a message; it has the line's id, if that is readable."""
+    number, code, why = None, types.PARSE_ERROR, "this is not a JSON-RPC message"
     with suppress(ValueError, RecursionError):
         given = json.loads(line.decode("utf-8", "replace"))
         if isinstance(given, dict) and _is_id(given.get("id")):
@@ -163,7 +163,7 @@ async def _lines(file: int) -> AsyncIterator[bytes]:
         for line in lines:
             yield line
         if len(rest) > _LONGEST:
-            rest = b"\0"  # no JSON begins so: a line that is too long is no message
+            rest = b"\0"  # no JSON begins so: a line that is too long is not a message
     if rest:
         yield rest
 

@@ -25,7 +25,7 @@ _SPEAKERS = ("speaker", "source")
 """The keys of metadata that may say who told a memory, where no source does."""
 _EXPIRED = "expire"
 _NOBODY = -1
-"""Stands for a memory that is not here, and for the place of a board, which is no agent."""
+"""Stands for a memory that is not here, and for the place of a board, which is not an agent."""
 _ACTIVE_AGAIN, _GONE, _TIER, _LASTS = range(4)
 """What may happen to a memory, in the table of changes."""
 _LEAVE_ALL = frozenset((*USES, "move"))
@@ -104,7 +104,7 @@ class Collection:
         """Memories that were told: row, teller, parent, origin, hands; hands of 0 are not known."""
         self._names: list[str] = []
         self._tellers: dict[str, int] = {}
-        """The place of a teller in the names: a world's own voice is no agent."""
+        """The place of a teller in the names: a world's own voice is not an agent."""
         self._origins: dict[str, int] = {}
         self._origin_keys = array("q")
         self._changes = _Table(6)

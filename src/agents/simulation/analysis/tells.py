@@ -21,7 +21,7 @@ def tells(columns: Columns) -> "pa.Table":
     told = columns.told
     names = list(columns.agents)
     places = {name: place for place, name in enumerate(names)}
-    for teller in told.teller:  # a world's own voice, such as a herald, is no agent
+    for teller in told.teller:  # a world's own voice, such as a herald, is not an agent
         if teller not in places:
             places[teller] = len(names)
             names.append(teller)

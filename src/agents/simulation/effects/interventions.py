@@ -314,7 +314,7 @@ def _shown(text: str) -> str:
     return repr(line if len(line) <= 60 else line[:59] + "…")
 
 
-_BOARDS = "a post on a group's board is no agent's memory: --block keeps it from who reads it"
+_BOARDS = "a post on a group's board is not an agent's memory: --block keeps it from who reads it"
 _OTHER_SEED = (
     f"tiermem show lists what agents have; `AGENT:part of its text` fits in more runs; {_BOARDS}"
 )

@@ -72,7 +72,7 @@ def _check_free(run: Path, folder: Path, force: bool) -> None:
     if run.resolve().is_relative_to(folder.resolve()):
         raise RunError(f"{folder} holds the run itself: {run}", hint=_ANOTHER)
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise RunError(f"{folder} exists and is no folder", hint=_ANOTHER)
+        raise RunError(f"{folder} exists and is not a folder", hint=_ANOTHER)
     if folder.is_mount():
         raise RunError(f"{folder} is a disk of its own", hint="name a folder in it with --out")
     if not folder.exists() or not any(folder.iterdir()):
@@ -80,7 +80,7 @@ def _check_free(run: Path, folder: Path, force: bool) -> None:
     strange = next(_strange(folder), None)
     if strange or not (_is_half(folder) or (folder / _FOUND).is_file()):
         holds = f": it holds {strange.relative_to(folder)}" if strange else ""
-        raise RunError(f"{folder} exists and is no experiment{holds}", hint=_ANOTHER)
+        raise RunError(f"{folder} exists and is not an experiment{holds}", hint=_ANOTHER)
     if not force and (folder / _FOUND).exists():
         raise RunError(f"{folder} exists already", hint=f"{_ANOTHER}, or replace it: --force")
     for arm in _arms(folder):
@@ -89,7 +89,7 @@ def _check_free(run: Path, folder: Path, force: bool) -> None:
 
 
 def _strange(folder: Path) -> Iterator[Path]:
-    """The files and folders that are no experiment's."""
+    """The files and folders that are not an experiment's."""
     for path in sorted(folder.iterdir()):
         is_folder = path.is_dir() and not path.is_symlink()
         if is_folder and path.name in (AS_IT_WAS, CHANGED):

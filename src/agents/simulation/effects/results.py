@@ -199,6 +199,6 @@ def ranking_section(ranked: Ranked) -> str:
         "<h2>Which memories mattered</h2>"
         + page.table([page.escape(head) for head in heads], rows, 3)
         + f'<p class="note">{len(ranked.untested)} of {ranked.candidates} candidates were not '
-        "tested; a memory that took part in no decision is no candidate.</p>"
+        "tested; a memory that took part in no decision is not a candidate.</p>"
         + "".join(f"<p>{page.escape(line)}</p>" for line in ranked.failed)
     )

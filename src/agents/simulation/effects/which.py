@@ -141,7 +141,7 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
     """The memories that took part in decisions, those with most weight first.
 
     What fills up a context stands behind what matters: a place in it counts by its reciprocal.
-    Parts of notes are no candidates.
+    Parts of notes are not candidates.
     """
     settings, _ = read_folder(run)
     names = settings.simulation.agent_ids()

@@ -23,7 +23,7 @@ class Deed(NamedTuple):
     """What came of one action of an agent. The agent remembers outcomes in the order of deeds."""
 
     action: Action | None
-    """None stands for an answer of the policy that is no action."""
+    """None stands for an answer of the policy that is not an action."""
     result: int | None
     """What came of it, as the log of decisions counts; None for an action on the agent's own
     memory, which is done when the deeds are recorded."""

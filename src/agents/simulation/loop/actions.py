@@ -161,7 +161,7 @@ def as_action(value: object) -> Action:
 
 
 def name_of(value: object) -> str | None:
-    """The name of what a policy gave; None if it is no action."""
+    """The name of what a policy gave; None if it is not an action."""
     if isinstance(value, Action):
         return value.name
     if not isinstance(value, Mapping):
@@ -230,7 +230,7 @@ def change_note(memory: AgentMemory, action: Action, tick: int) -> None:
         path = note_of(tick)
     if path != LONG_TERM and not str(path).startswith("memory/"):
         raise InvalidAction(
-            f"{path!r:.80} is no note that you can write",
+            f"{path!r:.80} is not a note that you can write",
             hint=f"use {LONG_TERM} or memory/NAME.md",
         )
     if action.name == "edit_note":

@@ -63,7 +63,7 @@ class DecisionLog:
     def did(self, agent: str, action: Action | None, result: int, *, born: bool) -> None:
         """An agent's action, and what came of it; ``born`` says that it became a memory.
 
-        None stands for an answer that is no action.
+        None stands for an answer that is not an action.
         """
         name, arguments = action or (None, None)
         if arguments and name in _TEXTS:
@@ -84,7 +84,7 @@ class DecisionLog:
         self._asked.setdefault(agent, []).append([*ask, *numbers, note, *more])
 
     def repeated(self, found: Mapping[str, Sequence[tuple[int, int]]]) -> None:
-        """What was no new memory, by agent: see :attr:`Kept.repeated`."""
+        """What was not a new memory, by agent: see :attr:`Kept.repeated`."""
         self._repeated = found
 
     def packed(self) -> bytes:
@@ -123,7 +123,7 @@ class Kept(NamedTuple):
     """For each question, what it found on boards: place, board, sequence number, score; None if it
     was not about groups."""
     repeated: Sequence[tuple[int, int]] = ()
-    """What was no new memory, as the agent had it (``memory.merge_duplicates``): the place among
+    """What was not a new memory, as the agent had it (``memory.merge_duplicates``): the place among
     all that it observed, heard and did and that became a memory, and the sequence number."""
 
 
@@ -149,7 +149,7 @@ def asked_first(data: bytes) -> tuple[list[str | None], list[bool], dict[str, in
 
 
 def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
-    """What a log has of each of a run's agents; ValueError for bytes that are no log.
+    """What a log has of each of a run's agents; ValueError for bytes that are not log.
 
     It has nothing of the last agents, if they came after the tick.
     """
@@ -197,7 +197,7 @@ def _json(value: object) -> bytes:
     """JSON of what a world or a policy gave. It may give anything, and the run goes on."""
     try:
         return orjson.dumps(value, default=_plain)
-    except TypeError:  # keys that are no text, half characters, numbers beyond 64 bits, a circle
+    except TypeError:  # keys that are not text, half characters, numbers beyond 64 bits, a circle
         return orjson.dumps(_safe(value, 0))
 
 

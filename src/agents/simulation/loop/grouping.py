@@ -110,7 +110,7 @@ def granted(
         if not may_join(agent, group):
             raise InvalidAction(f"{agent} may not join {group}")
     elif not is_inside:
-        raise InvalidAction(f"{agent} is no member of a group {group}")
+        raise InvalidAction(f"{agent} is not a member of a group {group}")
     if change.do in (JOIN, LEAVE):
         now[group] = change.do == JOIN
     return [change]

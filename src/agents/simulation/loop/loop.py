@@ -90,7 +90,7 @@ class Loop:
                 self._bank.group(name, members)
             except InvalidInput as error:
                 raise SimulationError(
-                    f"{type(self._world).__name__}.groups() gave what is no group: {error}"
+                    f"{type(self._world).__name__}.groups() gave what is not a group: {error}"
                 ) from error
 
     def _differences(self) -> list[str]:

@@ -105,7 +105,7 @@ class Recording:
         if result == UNANSWERED:
             self.no_ops += 1
         elif result == REFUSAL and outcome is not None:
-            # The agent is told in the next tick. What the loop says is no memory.
+            # The agent is told in the next tick. What the loop says is not a memory.
             self.errors.setdefault(agent, []).append(outcome.text)
             if self._contexts is not None:
                 self._contexts.saw(agent, outcome.text)

@@ -8,7 +8,7 @@ from ...memory.records import Memory
 
 
 class Repeats:
-    """Notes which of the memories that a tick gives its agents are no new ones."""
+    """Notes which of the memories that a tick gives its agents are not new ones."""
 
     def __init__(self, bank: MemoryBank) -> None:
         self._resident = bank.engine.state

@@ -95,7 +95,7 @@ class Standing:
 def check_rules(rules: object) -> Sequence[Mapping[str, Any]]:
     """The rules themselves; ValueError if one has the wrong form."""
     if not isinstance(rules, list | tuple):
-        raise ValueError(f"{rules!r:.60} is no list of rules")
+        raise ValueError(f"{rules!r:.60} is not a list of rules")
     for rule in rules:
         form = _FORMS.get(rule.get("do", "")) if isinstance(rule, dict) else None
         if form is None or rule.keys() != {"do", *form}:

@@ -153,7 +153,8 @@ class WorldStream(Stream, WorldRandom):
     def _made(self, name: str, agent_id: str | None) -> Random:
         if not isinstance(name, str) or not name or "\0" in name:
             raise InvalidInput(
-                f"{name!r:.60} is no name of a stream", hint='name it by a text, such as "weather"'
+                f"{name!r:.60} is not a name of a stream",
+                hint='name it by a text, such as "weather"',
             )
         made = NamedStream(f"named\0{name}\0{'' if agent_id is None else agent_id}")
         made.begin(self._tick)

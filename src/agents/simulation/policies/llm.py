@@ -375,7 +375,7 @@ def _actions_in(reply: str) -> list[object]:
         text = text[3:-3].removeprefix("json")
     value = json.loads(text, parse_constant=_finite, parse_float=_finite)
     if not isinstance(value, dict) or not isinstance(value.get("actions"), list):
-        raise ValueError(f'it is no object with a list of "actions": {value!r:.60}')
+        raise ValueError(f'it is not an object with a list of "actions": {value!r:.60}')
     check_keepable(value["actions"])
     return list(value["actions"])
 

@@ -58,7 +58,7 @@ def questions_in(most: int) -> Callable[[str], list[object]]:
     def read(reply: str) -> list[object]:
         found = _list_in(reply, "questions")
         if not found or not all(isinstance(each, str) and each.strip() for each in found):
-            raise ValueError(f'"questions" is no list of texts: {found!r:.60}')
+            raise ValueError(f'"questions" is not a list of texts: {found!r:.60}')
         return found[:most]
 
     return read
@@ -104,7 +104,7 @@ def _list_in(reply: str, name: str) -> list[Any]:
         text = text[3:-3].removeprefix("json")
     value = json.loads(text)
     if not isinstance(value, dict) or not isinstance(value.get(name), list):
-        raise ValueError(f'it is no object with a list of "{name}": {value!r:.60}')
+        raise ValueError(f'it is not an object with a list of "{name}": {value!r:.60}')
     check_keepable(value[name])
     return list(value[name])
 

@@ -130,7 +130,7 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         )
     except FileNotFoundError:
         raise RunError(
-            f"{folder} is no run: it has no run.json",
+            f"{folder} is not a run: it has no run.json",
             hint="name the folder that tiermem run made",
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -280,11 +280,11 @@ def _check_free(folder: Path, force: bool, remedy: str) -> None:
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise RunError(f"{folder} exists already and is no run", hint=remedy)
+        raise RunError(f"{folder} exists already and is not a run", hint=remedy)
     strange = list(_strange(folder))
     if strange:
         raise RunError(
-            f"{folder} exists already and is no run, or not only that: {strange[0]}",
+            f"{folder} exists already and is not a run, or not only that: {strange[0]}",
             hint=remedy,
         )
     if not force:
@@ -299,7 +299,7 @@ def _check_free(folder: Path, force: bool, remedy: str) -> None:
 
 
 def _strange(folder: Path) -> Iterator[str]:
-    """The signs that a folder is no run, or holds more than a run."""
+    """The signs that a folder is not a run, or holds more than a run."""
     try:
         read_folder(folder)
     except (RunError, ConfigError) as error:

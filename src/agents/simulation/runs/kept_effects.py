@@ -40,7 +40,8 @@ def effects_of(run: Path) -> list[KeptEffect]:
     """The experiments with a run that are in its folder or beside it, by their names.
 
     They are looked for in the run's folder and in the folder around it, and in folders ``effects``
-    there and one farther out. A folder that is no experiment, or one with another run, is left out.
+    there and one farther out. A folder that is not an experiment, or is of another
+    run, is left out.
     """
     place = run.resolve()
     around = place.parent

@@ -43,7 +43,7 @@ _MOST_READ = 20_000
 _SUMMED = ("added", "demoted", "errors", "no_ops")
 
 TICK = "tick"
-"""The column of ``metrics.parquet`` that is no metric."""
+"""The column of ``metrics.parquet`` that is not a metric."""
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
 

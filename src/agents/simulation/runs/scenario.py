@@ -221,7 +221,7 @@ def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, 
 
 def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
     if not name.replace(".", "a").isidentifier():
-        raise ConfigError(f"{key}: {name!r:.60} is no module", hint="write module:Class")
+        raise ConfigError(f"{key}: {name!r:.60} is not a module", hint="write module:Class")
     try:
         for folder in folders:
             if _has(folder, name):

@@ -68,7 +68,7 @@ def _whole(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise RunError(
-                f"{path} is no log of ticks, or of another version",
+                f"{path} is not a log of ticks, or of another version",
                 hint="use the version of TierMem that made it",
             )
         while len(head := file.read(_HEAD.size)) == _HEAD.size:

@@ -175,7 +175,7 @@ def _check_answers(address: str) -> None:
         host = port = None
     if not host or not port:
         raise ConfigError(
-            f"{address!r:.100} is no address of a Ray cluster",
+            f"{address!r:.100} is not an address of a Ray cluster",
             hint="use auto, local or an address such as 10.0.0.7:6379",
         )
     try:

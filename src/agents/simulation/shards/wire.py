@@ -111,7 +111,7 @@ def _built_in(value: Any) -> Any:
 
 
 def _refuse(value: object) -> NoReturn:
-    raise TypeError(f"{value!r:.60} is no JSON value")
+    raise TypeError(f"{value!r:.60} is not a JSON value")
 
 
 def plain_seen(seen: Iterable[Observation]) -> list[list[Any]]:

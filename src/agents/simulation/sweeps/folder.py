@@ -30,7 +30,7 @@ def prepare(sweep: Sweep, folder: Path, force: bool) -> None:
         text += to_yaml({"question": sweep.question})
     made = folder / "plan.yaml"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
+        raise RunError(f"{folder} exists and is not a folder", hint="choose another with --out")
     if folder.exists() and any(folder.iterdir()):
         _check_ours(folder, made)
         if _without_question(made.read_text()) == plan and not force:
@@ -75,7 +75,9 @@ def _check_ours(folder: Path, made: Path) -> None:
     ]
     if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
         holds = f": it holds {strange[0]}" if strange else ""
-        raise RunError(f"{folder} exists and is no sweep{holds}", hint="choose another with --out")
+        raise RunError(
+            f"{folder} exists and is not a sweep{holds}", hint="choose another with --out"
+        )
 
 
 def finished(folder: Path, keep_runs: bool) -> dict[str, Any] | None:

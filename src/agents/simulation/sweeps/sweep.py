@@ -118,7 +118,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     value = document.value
     if not isinstance(value, dict) or "scenario" not in value:
         raise ConfigError(
-            f"{document.source}: this is no sweep",
+            f"{document.source}: this is not a sweep",
             hint="a sweep is a mapping with scenario, and then variants, grid and seeds as needed",
         )
     for key in value:

@@ -121,7 +121,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         make_folder(path.parent)
         if path.exists() and not is_ours(path):
             raise CheckpointError(
-                f"{path} is no checkpoint, so none takes its place", hint="name another file"
+                f"{path} is not a checkpoint, so none takes its place", hint="name another file"
             )
         own = re.escape(path.name)
         sweep_files(path.parent, re.compile(rf"\.(?:.+\.tmck|{own})\.(\d+)\.tmp"))

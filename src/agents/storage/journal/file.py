@@ -180,7 +180,7 @@ class JournalFile:
 class _Writing:
     """A transaction of a file.
 
-    It is no generator: where an error came at the very call of its end, the program may keep that
+    It is not a generator: where an error came at the very call of its end, a program may keep that
     error, and a generator would end later, in the middle of another transaction.
     """
 

@@ -309,7 +309,7 @@ class ChatModel:
         except Exception as error:  # noqa: BLE001 - each provider has errors of its own
             raise ChatFailed(type(error).__name__, self._without_secrets(error)) from None
         if not isinstance(text, str):
-            raise ChatFailed("NoText", f"the answer is no text but {type(text).__name__}")
+            raise ChatFailed("NoText", f"the answer is not text but {type(text).__name__}")
         return text
 
     def _without_secrets(self, error: Exception) -> str:

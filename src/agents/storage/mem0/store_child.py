@@ -157,7 +157,7 @@ class ServedStore:
             raise _full(error, why) or StoreDamaged(why) from error
 
     def read(self, mem0: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """Ids and payloads of all rows in the store of a mem0 config, which is no bank's."""
+        """Ids and payloads of all rows in the store of a mem0 config, which is not a bank's."""
         try:
             _import(mem0["provider"])
             store = connect(mem0)

@@ -159,7 +159,7 @@ def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
     files = {f"{name}.parquet": parquet(each) for name, each in tables.items()}
     files |= {f"{_safe(name)}.png": chart.png for name, (_, chart, _) in figures(found).items()}
     if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder} is no folder", hint="name another with --out")
+        raise InvalidInput(f"{folder} is not a folder", hint="name another with --out")
     taken = [name for name in files if (folder / name).exists()]
     if taken and not force:
         raise InvalidInput(

@@ -217,7 +217,7 @@ def explained(
     ]
     table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
     if len(shown) < len(found) and not as_json:
-        say(f"and {len(found) - len(shown)} that were no candidates; --all lists them")
+        say(f"and {len(found) - len(shown)} that were not candidates; --all lists them")
 
 
 def diff(
