@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import charts_drawn
-import slow
 import warm_cells
 import warm_children
 from agents import AgentMemory, MemoryBank
@@ -34,6 +33,7 @@ from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
 from examples import PROFILE, number_by_profile
+from selection import is_left_out, mark
 
 
 def _use_memory_as_disk() -> None:
@@ -114,17 +114,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Files whose tests are all left out are not even imported: to import all takes seconds."""
-    asked, name = config.getoption("markexpr"), collection_path.name
-    if asked == "not slow":
-        return True if name in slow.FILES else None
-    is_file_of_tests = name.startswith("test_") and name.endswith(".py")
-    if asked == "(slow or again) and not long" and is_file_of_tests:
-        return None if slow.may_be_wanted(collection_path) else True
-    return None
+    return is_left_out(collection_path, config.getoption("markexpr")) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    slow.mark(items)
+    mark(items)
 
 
 def pytest_collection_finish() -> None:

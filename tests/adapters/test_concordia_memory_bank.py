@@ -236,6 +236,7 @@ def _in_a_process(hash_seed: str, *arguments: str) -> Any:
     return json.loads(child.stdout)
 
 
+@pytest.mark.slow
 def test_a_restore_in_a_new_process_gives_no_duplicates() -> None:
     state, texts = _in_a_process("1")
     assert _in_a_process("2", json.dumps(state)) == [state, texts]

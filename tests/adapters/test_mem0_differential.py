@@ -14,6 +14,7 @@ import pytest
 from mem0_pair import Pair, step
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -29,6 +30,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
     made.close()
 
 
+@pytest.mark.long_after(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_calls_give_the_same_as_mem0(pair: Pair, seed: int) -> None:
     chance = random.Random(f"mem0 {seed}")

@@ -44,6 +44,7 @@ def test_only_what_a_search_gives_counts_as_used() -> None:
     assert [agent.get(each).access_count for each in ids] == [1, 0]
 
 
+@pytest.mark.slow
 def test_an_update_keeps_the_id_and_all_versions_lead_to_it(tmp_path: Path) -> None:
     memory = Memory(tmp_path / "bank")
     first = add(memory, "tea", metadata={"tier": "critical"})

@@ -15,6 +15,7 @@ from tiermem.simulation.runs.decisions import decision
 PAGE = (ROOT / "docs/howto/mesa.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_program_runs_and_traders_refuse_cheats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,8 @@ from mesa_models import BatchTown, walked
 
 from tiermem import MemoryBank
 
+pytestmark = pytest.mark.slow_after(1)
+
 CHILD = Path(__file__).with_name("mesa_child.py")
 
 
@@ -40,12 +42,14 @@ def start_method() -> Iterator[None]:
     multiprocessing.set_start_method(before, force=True)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_hash_in_every_process(tmp_path: Path) -> None:
     here = walked(3, n=4, seed=9).memories.record["state_hash"]
     for seed in ("1", "2"):
         assert child(tmp_path / seed, 3, seed=seed) == (0, here)
 
 
+@pytest.mark.slow
 def test_a_killed_model_has_all_its_whole_steps(tmp_path: Path) -> None:
     assert child(tmp_path / "run", 5, killed=4)[0] == -signal.SIGKILL
     whole = walked(3, n=4, seed=9)

@@ -149,6 +149,7 @@ def test_the_life_of_a_memory_is_told(folder: Path) -> None:
     assert life(folder, late.id).agent == "Walker_4"
 
 
+@pytest.mark.slow
 def test_diff_tells_where_two_runs_part(tmp_path: Path, tiermem: Tiermem) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         walked(2, seed=seed, folder=tmp_path / name).memories.close(report=False)
@@ -159,6 +160,7 @@ def test_diff_tells_where_two_runs_part(tmp_path: Path, tiermem: Tiermem) -> Non
     assert found["only_first"]
 
 
+@pytest.mark.slow
 def test_a_run_that_nobody_closed_has_a_report(tmp_path: Path, tiermem: Tiermem) -> None:
     town = walked(2, n=3, births=1, folder=tmp_path / "run")
     town.memories._run.leave()  # as the end of the process does
@@ -265,6 +267,7 @@ def test_a_scenario_can_not_name_the_world_of_a_program(tmp_path: Path, tiermem:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_grateful_agents_give_to_those_who_gave(tmp_path: Path) -> None:
     from boltzmann import GratefulWealth
 

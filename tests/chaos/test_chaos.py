@@ -26,6 +26,7 @@ def chaos(folder: Path, *options: object) -> tuple[int, str]:
     return process.returncode, said
 
 
+@pytest.mark.slow
 def test_a_round_of_kills_holds(tmp_path: Path) -> None:
     code, said = chaos(tmp_path, "--replay", "1:0", "--only", "kill")
     assert code == 0, said
@@ -33,6 +34,7 @@ def test_a_round_of_kills_holds(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_minute_of_faults_breaks_no_law(tmp_path: Path) -> None:
     code, said = chaos(tmp_path, "--minutes", 1, "--seed", 1)
     assert code == 0, said

@@ -15,6 +15,8 @@ from agents.storage.checkpoint import file as checkpoint
 from agents.storage.journal.ticks import TickNote
 from waiting import LONG
 
+pytestmark = pytest.mark.slow_after(1)
+
 # Reads a file in a process that gets little more memory than it has when it begins.
 CHILD = """
 import resource, sys
@@ -55,6 +57,7 @@ def told(path: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", bombs.CHECKPOINTS, ids=lambda make: make.__name__)
 def test_a_checkpoint_has_no_more_bytes_than_its_file(
     tmp_path: Path, make: Callable[[Path], None]
@@ -66,6 +69,7 @@ def test_a_checkpoint_has_no_more_bytes_than_its_file(
     assert any(why in said for why in ("inflates to over", "plain tables", "more bytes than"))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("make", bombs.PARQUETS, ids=lambda make: make.__name__)
 def test_parquet_unpacks_to_a_bounded_size(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "bomb.parquet"
@@ -76,6 +80,7 @@ def test_parquet_unpacks_to_a_bounded_size(tmp_path: Path, make: Callable[[Path]
     assert "unpacks to more than 67,108,864 bytes" in said
 
 
+@pytest.mark.slow
 def test_lines_without_an_end_take_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.jsonl"
     bombs.json_lines(path)

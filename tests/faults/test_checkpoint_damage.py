@@ -31,6 +31,8 @@ from banks import MANUAL, TESTS, busy, child, everything
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact
 
+pytestmark = pytest.mark.slow_after(1)
+
 FLIPS = 300
 
 
@@ -118,6 +120,7 @@ def refused_or_same(path: Path, expected: object) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing(
     made: tuple[Path, object], path: Path
 ) -> None:
@@ -132,6 +135,7 @@ def test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing(
         assert refused_or_same(path, made[1]) or length > len(whole) - page
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_refused_or_changes_nothing(made: tuple[Path, object], path: Path) -> None:
     whole, rng = path.read_bytes(), random.Random(2)
     used = [i for i in range(len(whole)) if any(whole[max(0, i - 4) : i + 4])]
@@ -525,6 +529,7 @@ print(json.dumps([error, closing, tick]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 5_000, 30_000, 90_000, 150_000])
 def test_a_full_disk_in_a_tick_is_a_clear_error_and_the_run_goes_on_later(
     tmp_path: Path, room: int
@@ -599,6 +604,7 @@ def assert_exact_after_closing(bank: MemoryBank, folder: Path) -> None:
         assert_store_is_exact(bank)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True], ids=["journal kept", "journal damaged"])
 @pytest.mark.parametrize("synced", [False, True], ids=["behind", "synced"])
 @pytest.mark.filterwarnings(*THIRD_PARTY)
@@ -626,6 +632,7 @@ def test_restoring_sets_mem0s_store_right(tmp_path: Path, synced: bool, lost: bo
         assert_exact_after_closing(bank, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(*THIRD_PARTY)
 def test_a_restored_bank_that_goes_on_keeps_its_store_exact(tmp_path: Path) -> None:
     folder, path = tmp_path / "bank", tmp_path / "kept.tmck"
@@ -642,6 +649,7 @@ def test_a_restored_bank_that_goes_on_keeps_its_store_exact(tmp_path: Path) -> N
         assert_exact_after_closing(bank, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(*THIRD_PARTY)
 def test_a_checkpoint_restored_elsewhere_makes_a_store_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "kept.tmck"

@@ -17,6 +17,8 @@ import warm_children
 from agents import MemoryBank
 from agents.engine import clock
 
+pytestmark = pytest.mark.slow_after(1)
+
 KILLS = int(os.environ.get("TIERMEM_CLOCK_KILLS", "6"))
 
 
@@ -72,6 +74,7 @@ def assert_steps_are_whole(bank: MemoryBank) -> int:
     return expired
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_killed_process_leaves_whole_steps_of_the_clock(tmp_path: Path, seed: int) -> None:
     folder, expired = tmp_path / "bank", 0

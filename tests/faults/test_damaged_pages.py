@@ -52,6 +52,8 @@ def page_of(folder: Path, table: str) -> int:
         database.close()
 
 
+@pytest.mark.slow_after(1)
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("table", ["shelf", "shelf_now"])
 def test_a_damaged_page_under_cold_memories_is_named(
     sound: Path, tmp_path: Path, table: str
@@ -62,6 +64,7 @@ def test_a_damaged_page_under_cold_memories_is_named(
         assert untyped(sound, broken, tmp_path / "work") == [], name
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("index", ["shelf_now", "shelf_versions"])
 def test_no_damage_to_an_index_hides_a_memory(sound: Path, tmp_path: Path, index: str) -> None:
     def read(folder: Path) -> list[list[Memory]]:
@@ -83,6 +86,8 @@ def test_no_damage_to_an_index_hides_a_memory(sound: Path, tmp_path: Path, index
                 continue
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_damage_on_any_page_is_named(
     sound: Path, with_snapshots: Path, tmp_path: Path, seed: int
@@ -136,6 +141,7 @@ def test_a_sound_bank_is_salvaged_completely(sound: Path) -> None:
     assert len(rows_of(found)) > 200
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("table", ["shelf", "snapshots"])
 def test_whole_commits_give_back_everything(
     with_snapshots: Path, tmp_path: Path, table: str
@@ -230,6 +236,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_refused_opening_changes_no_file(behind: Path, tmp_path: Path, damage: str) -> None:

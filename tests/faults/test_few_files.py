@@ -16,6 +16,7 @@ from waiting import LONG
 PROGRAM = Path(__file__).with_name("few_files.py")
 
 
+@pytest.mark.slow
 def test_every_call_works_or_says_what_is_wrong(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, PROGRAM, tmp_path], capture_output=True, text=True, timeout=LONG

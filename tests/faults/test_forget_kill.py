@@ -55,6 +55,7 @@ if end == "kill":
 """
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("way", "end"),
     [

@@ -33,6 +33,8 @@ from agents.storage.state.state import State
 from agents.storage.vectors import quantise
 from examples import number_by_profile
 
+pytestmark = pytest.mark.slow_after(1)
+
 LIMIT = 120.0
 """Seconds in which a call that does not hang has come back, on the busiest machine."""
 ALL = number_by_profile(0, 0, 1) == 1

@@ -294,6 +294,7 @@ def look_at_all(bank: MemoryBank, memory_id: str) -> None:
     bank.sweep()
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed(
     open_bank: Engine, folder: Path, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
 from tiermem.testing.model_reading import SmallEmbedder, embed, quantise
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("TIERMEM_KILLS", "6"))
 KILLS_OF_A_BANK = 50  # a bank that is never replaced grows, and so does each kill's check
 BIRTHS = max(10, KILLS // 5)

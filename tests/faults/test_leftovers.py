@@ -17,6 +17,8 @@ from agents.storage.leftovers import TemporaryFolder
 from agents.storage.private_files import replace_file
 from banks import ROOT
 
+pytestmark = pytest.mark.slow_after(1)
+
 # A process that makes what it is told to, says where, and waits to be killed.
 FOLDERS = """
 import json, sys, time
@@ -171,6 +173,7 @@ with MemoryBank.open(sys.argv[1]) as bank:
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_leaves_nothing_nor_does_that_of_its_store(tmp_path: Path) -> None:
     place = tmp_path / "temporary"
     place.mkdir()

@@ -20,6 +20,8 @@ from agents.storage.head_record import HeadRecord
 from agents.storage.journal.journal import Journal
 from embedders import Directions
 
+pytestmark = pytest.mark.slow_after(1)
+
 LOST = "has lost commits"
 
 
@@ -323,6 +325,7 @@ class Kills:
         self.contents.append(text)
 
 
+@pytest.mark.slow
 def test_a_kill_while_the_records_are_written_leaves_a_bank_that_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

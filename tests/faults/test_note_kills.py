@@ -8,8 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import warm_children
 from agents import MemoryBank
+
+pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("TIERMEM_NOTE_KILLS", "15"))
 KILLS_OF_A_BANK = 50  # a bank that is never replaced grows, and so does each kill's check

@@ -14,6 +14,8 @@ from agents.notes import files
 from agents.notes.files import NoteFiles, NoteRefused
 from waiting import LONG, ended
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 1_000
 TEXT = "alice's own\n"
 SECRET = "the secret of another\n"

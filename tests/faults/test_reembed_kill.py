@@ -14,6 +14,8 @@ import warm_children
 from agents import EmbedderError, MemoryBank
 from embedders import Noise
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("TIERMEM_REEMBED_KILLS", "4"))
 TEXTS = 2_000
 MANUAL = {"sync": "manual"}

@@ -77,6 +77,7 @@ def test_a_refused_opening_of_a_restored_bank_leaves_no_lock(tmp_path: Path) -> 
     MemoryBank.open(tmp_path / "new", storage=MANUAL).close()
 
 
+@pytest.mark.slow
 def test_one_of_two_restores_wins_and_the_other_is_refused(tmp_path: Path) -> None:
     checkpoint = tmp_path / "kept.tmck"
     with MemoryBank.open(tmp_path / "first", storage=MANUAL) as bank:

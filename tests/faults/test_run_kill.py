@@ -22,6 +22,8 @@ from agents.simulation.runs.run import checkpoints
 from openai_server import OpenAIServer
 from waiting import exit_code
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "12"))
 OUTPUTS = (
     "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",

@@ -98,6 +98,7 @@ def history(run: Path) -> list[str]:
         return [record["state_hash"] for record, _ in opened.bank.ticks.records()]
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_only_busy_is_not_replaced_by_a_checkpoint(run: Path) -> None:
     before = history(run)
     other = database(run)

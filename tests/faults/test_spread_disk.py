@@ -12,6 +12,8 @@ from agents.simulation.runs.sharded import Placement
 from agents.simulation.shards.log import read_log
 from spread_runs import engine, results, run_to_the_end, scenario
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[1]
 
 
@@ -22,6 +24,7 @@ def fill_the_disk(run: Run, worker: int) -> None:
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, 4096))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(("workers", "full"), [(2, [1]), (3, [0, 2]), (1, [0])])
 def test_a_tick_whose_cells_can_not_be_written_is_done_once_there_is_room(
     tmp_path: Path, workers: int, full: list[int]

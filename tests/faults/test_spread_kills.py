@@ -18,6 +18,8 @@ from agents.simulation.runs.sharded import LOCAL, Placement, is_spread
 from agents.simulation.shards.log import read_log
 from spread_runs import results, run_to_the_end, scenario
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("TIERMEM_SPREAD_KILLS", "50"))
 TICKS = 40
 HERE = Path(__file__).parents[1]
@@ -112,6 +114,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_any_process_may_be_killed_at_any_instant(tmp_path: Path, local: Path) -> None:
     settings, chance, round_ = scenario(ticks=TICKS), random.Random(1), 0
     hits: list[Hit] = []

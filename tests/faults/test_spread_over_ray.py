@@ -16,6 +16,8 @@ from agents.simulation.runs.run import Run
 from agents.simulation.runs.sharded import LOCAL, Placement
 from spread_runs import results, run_to_the_end, scenario
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[1]
 
 

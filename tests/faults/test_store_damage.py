@@ -13,6 +13,7 @@ from agents import MemoryBank, StoreDamaged
 from plain_mem0 import assert_store_is_exact
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -64,6 +65,8 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_open_names_the_repair_and_the_repair_rebuilds_the_store(copy: Path, damage: str) -> None:
     DAMAGE[damage](copy)
@@ -79,6 +82,7 @@ def test_open_names_the_repair_and_the_repair_rebuilds_the_store(copy: Path, dam
         assert_store_is_exact(bank)
 
 
+@pytest.mark.long
 def test_the_command_says_what_it_found_and_did(copy: Path) -> None:
     DAMAGE["links are zero, which crashes Chroma"](copy)
     done = warm_children.run(
@@ -111,6 +115,7 @@ def test_a_failed_open_leaves_the_bank_unlocked_and_unchanged(copy: Path) -> Non
     assert (copy / "journal.db").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_repairing_a_sound_store_replaces_it(copy: Path) -> None:
     with MemoryBank.open(copy, storage={"sync": "manual"}) as bank:
         report = bank.repair_store()

@@ -22,6 +22,7 @@ from plain_mem0 import assert_store_is_exact
 from waiting import until
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -50,6 +51,7 @@ def assert_in_step(bank: MemoryBank) -> None:
     assert_store_is_exact(bank)
 
 
+@pytest.mark.slow
 def test_a_store_that_does_not_answer_is_given_up_and_caught_up_later(folder: Path) -> None:
     with opened(folder, store={"timeout": 5}) as bank:
         alice = bank.agent("alice")
@@ -210,6 +212,7 @@ def is_running(pid: int) -> bool:
     return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
+@pytest.mark.slow
 def test_the_process_of_a_store_ends_with_the_process_of_its_bank(folder: Path) -> None:
     pid = left_behind(folder, "running")
     until("the process of the store to end", lambda: not is_running(pid))
@@ -217,6 +220,7 @@ def test_the_process_of_a_store_ends_with_the_process_of_its_bank(folder: Path) 
         assert_in_step(bank)
 
 
+@pytest.mark.slow
 def test_two_processes_never_write_one_store(folder: Path) -> None:
     pid = left_behind(folder, "stopped")
     try:
@@ -268,6 +272,8 @@ print("done")
 """
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a small disk")
 @pytest.mark.parametrize("room", [400, 0, 1500])
 def test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on(

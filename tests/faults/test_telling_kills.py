@@ -17,6 +17,8 @@ from agents.simulation.runs.replay import verify_files
 from agents.simulation.runs.run import Run
 from waiting import exit_code
 
+pytestmark = pytest.mark.slow
+
 OUTPUTS = ("metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "config.yaml")
 RUMOR = {
     "simulation": {"world": "telling_worlds:MortalRumor", "agents": 8, "ticks": 12},
@@ -80,6 +82,7 @@ def killed_at(path: Path, moments: list[str]) -> dict[str, Any]:
     return came_to(folder)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(
     ("values", "moments"),
     [
@@ -102,6 +105,7 @@ def test_killed_in_the_middle_of_a_tick_it_is_the_run_that_nobody_killed(
         assert any(each.kind == "insight" for each in memories)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("values", [RUMOR, REFLECTION])
 def test_killed_at_random_moments_it_is_the_run_that_nobody_killed(
     tmp_path: Path, values: dict[str, Any]

@@ -9,11 +9,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from temperature_writer import AGENTS, READY, open_bank, steps
 
 import warm_children
 from agents import MemoryBank
 from agents.memory.retention import Retention
+
+pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("TIERMEM_TEMPERATURE_KILLS", "10"))
 

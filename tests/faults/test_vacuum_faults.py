@@ -17,6 +17,7 @@ from embedders import Directions
 from plain_mem0 import assert_store_is_exact
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -89,6 +90,8 @@ def with_a_secret(folder: Path) -> str:
     return secret.id
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_vacuum_that_was_killed_is_begun_again_by_itself(folder: Path, step: str) -> None:
     secret = with_a_secret(folder)
@@ -125,6 +128,7 @@ def test_a_vacuum_deletes_what_a_repair_set_aside(folder: Path) -> None:
     assert files_with_the_secret(folder) == []
 
 
+@pytest.mark.slow
 def test_a_vacuum_names_the_journal_that_another_program_reads(folder: Path) -> None:
     secret = with_a_secret(folder)
     reader = sqlite3.connect(folder / "journal.db", isolation_level=None)

@@ -82,6 +82,7 @@ def test_runs_and_branches_are_private(tmp_path: Path) -> None:
     assert "diff.png" in check_private(branch)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_private(tmp_path: Path) -> None:
     """Its runs are made by other processes, with the umask of this one."""
     write_scenario(tmp_path, ticks=2)
@@ -109,6 +110,7 @@ def test_an_experiment_and_its_branches_are_private(tmp_path: Path) -> None:
     check_private(run)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_inspected_and_analysed_stays_private(tmp_path: Path) -> None:
     run = tmp_path / "run"
     scenario = write_scenario(tmp_path / "scenario", ticks=4)

@@ -3,10 +3,15 @@
 import subprocess
 import sys
 
+import pytest
+
 from banks import ROOT
 from waiting import ended
 
+pytestmark = pytest.mark.slow
 
+
+@pytest.mark.long
 def test_clients_and_hostile_clients_lose_nothing_and_get_no_error_of_the_server() -> None:
     options = ["--minutes", "0.17", "--clients", "8", "--sessions", "200"]
     process = subprocess.Popen(

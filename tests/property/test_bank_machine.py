@@ -33,6 +33,8 @@ from tiermem.testing.comparison import assert_equal, look
 from tiermem.testing.model_memories import ACTIVE, CRITICAL, HOT, PINNED
 from tiermem.testing.strategies import contents, not_tiers
 
+pytestmark = pytest.mark.again
+
 # The default run is short and the same every time; the profiles ci and full do more of the same,
 # and thorough looks for what they do not find.
 

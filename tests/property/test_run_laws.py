@@ -209,6 +209,7 @@ def test_a_rewound_bank_equals_one_that_stopped_then(ticks, snapshots, data) -> 
             assert live_through(bank, ticks[stop + 1 :], stop + 1) == states[stop + 1 :]
 
 
+@pytest.mark.slow
 @given(by_tick, st.booleans())
 @quick
 def test_an_earlier_tick_looks_as_it_was(ticks, snapshots) -> None:
@@ -254,6 +255,7 @@ def of_a_restored_bank(place: Path, ticks: Sequence[Sequence[Operation]], base: 
     return states
 
 
+@pytest.mark.slow
 @given(by_tick, st.booleans(), st.data())
 @quick
 def test_a_later_tick_of_a_restored_bank_looks_as_it_was_or_is_refused(
@@ -292,6 +294,7 @@ def test_a_restored_bank_is_not_rewound_to_before_its_checkpoint(tmp_path: Path)
 # Hashes
 
 
+@pytest.mark.slow
 @given(forgetful, st.booleans())
 @example([("add", "alice", "a", 3, None), ("delete", "alice", 0), ("add", "alice", "a", 3, None)],
          False)  # fmt: skip
@@ -469,6 +472,7 @@ def test_a_generator_does_not_depend_on_the_ticks_before(use, expected) -> None:
         assert expected in (None, found)
 
 
+@pytest.mark.long
 def test_runs_of_processes_with_other_hash_seeds_are_equal(tmp_path: Path) -> None:
     scenario = tmp_path / "small.yaml"
     scenario.write_text(

@@ -92,6 +92,8 @@ class _Wide:
         return [self._vectors[text] for text in texts]
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(10)
 @pytest.mark.parametrize("dims", [3, 1040, 1041, 1500])
 @pytest.mark.parametrize("count", [1, 9, 700])
 def test_scores_of_a_large_agent_equal_exact_arithmetic(dims, count) -> None:

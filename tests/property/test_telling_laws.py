@@ -251,7 +251,8 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("attempts", [400, 100_000])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("attempts", [400, pytest.param(100_000, marks=pytest.mark.long)])
 def test_nobody_reads_what_it_was_not_told(attempts: int) -> None:
     made, seed = 0, 0
     while made < attempts:
@@ -263,6 +264,7 @@ def test_nobody_reads_what_it_was_not_told(attempts: int) -> None:
         made, seed = made + world.attempts, seed + 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_a_bank_of_tells_goes_back_and_branches_bit_for_bit(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

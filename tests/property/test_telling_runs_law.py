@@ -16,6 +16,8 @@ from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run, go_back
 from examples import examples
 
+pytestmark = pytest.mark.slow
+
 TICKS, AGENTS = 7, 4
 CODE = Path(__file__).parents[1]
 BASE: dict[str, Any] = {
@@ -100,6 +102,7 @@ def test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed(plan, s
     check_a_plan("Square", plan, stop)
 
 
+@pytest.mark.long
 @given(plans(BOARDS), st.integers(0, TICKS))
 @quick
 def test_a_run_of_random_boards_is_the_same_resumed_branched_and_replayed(plan, stop) -> None:
@@ -154,6 +157,7 @@ def test_a_plan_of_all_deeds_does_all_of_them(tmp_path: Path) -> None:
     assert any(text.startswith("It is not so") for own in list(texts.values())[1:] for text in own)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("stop", [9, 0, 1, 6, 14])
 def test_the_rumour_mill_is_the_same_resumed_branched_and_replayed(
     tmp_path: Path, stop: int

@@ -66,6 +66,7 @@ def test_what_a_benchmark_imports_of_the_package_is_there() -> None:
         assert not name or hasattr(found, name) or importlib.import_module(f"{module}.{name}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SIZES)
 def test_it_runs(name: str, tmp_path: Path) -> None:
     script = ROOT / "benchmarks" / f"{name}.py"

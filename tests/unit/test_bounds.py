@@ -72,6 +72,7 @@ def test_a_text_that_is_not_kept_has_the_same_vector() -> None:
         assert (small.encode([each]) == large.encode([each])).all()
 
 
+@pytest.mark.slow
 def test_the_words_of_the_offline_embedder_are_bounded() -> None:
     words = WordVectors(OfflineEmbedder())
     for start in range(0, 3 * embedders._MOST, 5_000):
@@ -112,6 +113,7 @@ print(kilobytes() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux and glibc for memory")
 def test_the_tokenizer_keeps_no_texts() -> None:
     done = subprocess.run(

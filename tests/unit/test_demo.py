@@ -104,6 +104,7 @@ def test_the_table_has_means_and_paired_intervals() -> None:
     assert cells[4].startswith("−6.5 (−")
 
 
+@pytest.mark.slow
 def test_a_run_of_the_demo_gives_the_same_again() -> None:
     def again() -> dict[str, Any]:
         found: dict[str, Any] = DEMO.run(DEMO.REGIMES[1], "default", False, 3)
@@ -114,6 +115,7 @@ def test_a_run_of_the_demo_gives_the_same_again() -> None:
     assert first["by_tick"][-1] == first["result"] > 0
 
 
+@pytest.mark.long
 def test_the_readmes_numbers_are_those_of_a_fresh_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "simulations/demo.py"],

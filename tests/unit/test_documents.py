@@ -112,6 +112,7 @@ def test_the_world_of_the_guide_is_the_one_that_new_world_writes_and_runs(tmp_pa
     assert last["metrics"] == {"drinks": 20}  # two agents, thirsty in ten ticks, never wrong
 
 
+@pytest.mark.long
 def test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says(tmp_path: Path) -> None:
     files = files_of("docs/howto/test-your-own.md")
     for name, text in files.items():

@@ -15,6 +15,8 @@ import yaml
 
 import tiermem
 
+pytestmark = pytest.mark.slow_after(1)
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
 """Seconds that a child may take; on a busy machine all of it is slow."""
@@ -84,6 +86,12 @@ def site(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+from_the_wheel_first = pytest.mark.parametrize(
+    "site", [pytest.param("checkout", marks=pytest.mark.long), "wheel"], indirect=True
+)
+"""Of a test that takes long in both: the wheel is what a user has."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A user's folder, whose file agents.py has nothing to do with TierMem."""
@@ -138,6 +146,7 @@ def test_both_names_are_one_package() -> None:
     assert sys.modules["agents.simulation.worlds.market"] is tiermem.simulation.worlds.market
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("order", ["agents tiermem", "tiermem agents"])
 def test_whichever_name_comes_first_the_objects_are_the_same(
     site: Path, tmp_path: Path, order: str
@@ -209,6 +218,7 @@ def test_a_file_agents_beside_the_script_and_tiermem_work_in_one_process(
     assert script(folder, code, site) == f"agents {folder / 'agents.py'}"
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("place", ["before it", "in the same folder"])
 def test_openai_agents_and_tiermem_work_in_one_process(
@@ -233,6 +243,7 @@ print(Runner.__module__, agents.memory.Session.__module__, tiermem.Tier.__module
     assert printed == "agents.run agents.memory tiermem.memory.tiers"
 
 
+@pytest.mark.slow
 def test_the_wheel_has_no_file_that_a_package_agents_could_have(wheel_site: Path) -> None:
     assert (wheel_site / "agents.py").is_file()
     assert not (wheel_site / "agents").exists()
@@ -263,6 +274,8 @@ if __name__ == "__main__":
     assert script(folder, code, site) == "tiermem.simulation.protocols"
 
 
+@pytest.mark.slow
+@from_the_wheel_first
 def test_the_store_is_probed_and_rebuilt(site: Path, folder: Path) -> None:
     code = """
 import agents
@@ -293,6 +306,8 @@ def scenario(folder: Path, package: str, wanted: str, sync: str = "manual") -> N
     (folder / "sweep.yaml").write_text(yaml.safe_dump({"scenario": "field.yaml", "seeds": 2}))
 
 
+@pytest.mark.slow
+@from_the_wheel_first
 def test_a_run_and_a_sweep_of_code_that_has_its_own_agents(site: Path, folder: Path) -> None:
     scenario(folder, "tiermem", "Wolf")
     python("-m", "tiermem", "run", "field.yaml", "--out", "run", path=[site], cwd=folder)
@@ -304,6 +319,7 @@ def test_a_run_and_a_sweep_of_code_that_has_its_own_agents(site: Path, folder: P
     assert len(list((folder / "sweep" / "cells").glob("*/summary.json"))) == 2
 
 
+@pytest.mark.slow
 def test_a_run_of_code_that_imports_tiermem_by_its_other_name(site: Path, tmp_path: Path) -> None:
     scenario(tmp_path, "agents", "Tier")
     python("-m", "tiermem", "run", "field.yaml", "--out", "run", path=[site], cwd=tmp_path)
@@ -342,6 +358,7 @@ wrong: int = MemoryBank.ephemeral()
 """
 
 
+@pytest.mark.long
 def test_a_strict_type_checker_knows_the_names(site: Path, tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(TYPED)
     environment = tmp_path / "environment"

@@ -267,6 +267,7 @@ def test_a_built_wheel_has_the_defaults_and_the_type_marker(tmp_path: Path) -> N
     assert tops == {"tiermem", "agents.py"}
 
 
+@pytest.mark.slow
 def test_a_bank_works_from_the_wheel_alone(tmp_path: Path) -> None:
     """Without the checkout beside it: the packaged defaults are found."""
     subprocess.run(

@@ -1,14 +1,17 @@
-"""The suite itself: what is marked slow is there, and files have names of their own."""
+"""The suite itself: what is promised is tried in time, and files have names of their own."""
 
+import ast
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-import slow
 from banks import ROOT, TESTS
+from selection import is_left_out, mark
 
 FILES = {path.name: path.read_text() for path in TESTS.rglob("test_*.py")}
+QUICK, SLOW = "not slow", "(slow or again) and not long"
 
 
 def test_no_two_files_of_tests_have_the_same_name() -> None:
@@ -16,45 +19,95 @@ def test_no_two_files_of_tests_have_the_same_name() -> None:
     assert {name for name, number in names.items() if number > 1} == set()
 
 
-@pytest.mark.parametrize(
-    "name", sorted(slow.FILES | slow.FILES_OF_CASES | slow.LONG_FILES | slow.AGAIN)
-)
-def test_a_slow_file_is_there(name: str) -> None:
-    assert name in FILES
+@pytest.mark.parametrize(("target", "expression"), [("test", QUICK), ("test-all", SLOW)])
+def test_a_target_asks_for_the_markers_by_which_files_are_left_out(
+    target: str, expression: str
+) -> None:
+    (recipe,) = re.findall(rf"^{target}:.*\n\t(.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert f'-m "{expression}"' in recipe
 
 
 @pytest.mark.parametrize(
-    ("file", "test"),
+    ("text", "in_test", "in_test_all"),
     [
-        (file, test)
-        for table in (slow.TESTS, slow.TESTS_OF_CASES)
-        for file, tests in table.items()
-        for test in sorted(tests)
+        ("def test_x(): ...", True, False),
+        ("pytestmark = pytest.mark.slow\n", False, True),
+        ("pytestmark = [\n    pytest.mark.slow,\n]\n", False, True),
+        ("pytestmark = pytest.mark.slow_after(1)\n", True, True),
+        ("pytestmark = pytest.mark.long\n", False, False),
+        ("pytestmark = pytest.mark.again\n", True, True),
+        ("@pytest.mark.slow\ndef test_x(): ...", True, True),
+        ("@pytest.mark.long\ndef test_x(): ...", True, False),
     ],
 )
-def test_a_slow_test_is_there_and_not_alone(file: str, test: str) -> None:
-    tests = set(re.findall(r"^def (test_\w+)", FILES[file], re.MULTILINE))
-    assert test in tests
-    assert tests > slow.TESTS.get(file, set())
+def test_a_file_of_which_a_command_wants_no_test_is_left_out(
+    tmp_path: Path, text: str, in_test: bool, in_test_all: bool
+) -> None:
+    file = tmp_path / "test_x.py"
+    file.write_text(text)
+    assert is_left_out(file, QUICK) is not in_test
+    assert is_left_out(file, SLOW) is not in_test_all
+    assert not is_left_out(file, "")
+    assert not is_left_out(tmp_path / "conftest.py", QUICK)
+
+
+def _marks(text: str) -> dict[str, set[str]]:
+    """The names of the markers at each test of a file."""
+    return {
+        node.name: {ast.unparse(each).removeprefix("pytest.mark.") for each in node.decorator_list}
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def test_a_slow_test_is_not_alone() -> None:
+    """A file of which every test is slow says it once, and is then not even imported."""
+    for name, text in FILES.items():
+        marks = _marks(text)
+        slow = [test for test, names in marks.items() if names & {"slow", "long"}]
+        assert len(slow) < max(len(marks), 2), name
+
+
+class _Case:
+    """A case of a test, as much of it as is marked."""
+
+    path = Path("test_x.py")
+    name = originalname = "test_x"
+
+    def __init__(self, *marks: pytest.MarkDecorator) -> None:
+        self.marks = {each.name: each.mark for each in marks}
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self.marks.get(name)
+
+    def add_marker(self, name: str) -> None:
+        self.marks[name] = getattr(pytest.mark, name).mark
+
+
+def _marked(*marks: pytest.MarkDecorator) -> list[set[str]]:
+    cases = [_Case(*marks) for _ in range(3)]
+    mark(cases)  # type: ignore[arg-type]
+    return [{"slow", "long"} & case.marks.keys() for case in cases]
+
+
+def test_cases_after_the_first_are_slow_or_long() -> None:
+    assert _marked(pytest.mark.slow_after(1)) == [set(), {"slow"}, {"slow"}]
+    assert _marked(pytest.mark.slow_after(1), pytest.mark.long_after(2)) == [
+        set(),
+        {"slow"},
+        {"slow", "long"},
+    ]
 
 
 def test_what_is_long_is_slow_as_well() -> None:
-    for file, tests in slow.LONG.items():
-        names = {test.partition("[")[0] for test in tests}
-        known = slow.TESTS.get(file, set()) | slow.TESTS_OF_CASES.get(file, set())
-        assert file in slow.FILES or names <= known
-        assert all(re.search(rf"^def {name}\(", FILES[file], re.MULTILINE) for name in names)
-
-
-def test_tests_of_which_some_cases_are_long_are_there() -> None:
-    every = "\n".join(FILES.values())
-    assert [each for each in slow.CASES if f"\ndef {each}(" not in every] == []
+    assert _marked(pytest.mark.long) == [{"slow", "long"}] * 3
 
 
 def test_what_is_promised_is_not_long() -> None:
     """``make test-all`` tries each promise, as docs/promises.md says."""
     promised = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/promises.md").read_text("utf-8")))
     assert len(promised) > 50
-    assert promised.isdisjoint(set().union(*slow.LONG.values()))
-    of_long_files = "\n".join(FILES[name] for name in slow.LONG_FILES)
-    assert promised.isdisjoint(re.findall(r"def (test_\w+)", of_long_files))
+    for name, text in FILES.items():
+        of_file = re.search(r"^pytestmark = .*\bmark\.long\b", text, re.MULTILINE)
+        long = {test for test, marks in _marks(text).items() if of_file or "long" in marks}
+        assert promised.isdisjoint(long), name

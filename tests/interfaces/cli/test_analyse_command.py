@@ -95,6 +95,7 @@ def test_one_memory_is_a_tree(tiermem: Command, town: Path) -> None:
     assert len(told["table"]) == most["holders"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("charts")
 def test_out_writes_all_tables_and_plots_once(tiermem: Command, town: Path, tmp_path: Path) -> None:
     out = tmp_path / "a" / "tables"

@@ -14,6 +14,8 @@ from terminals import on_a_terminal
 
 from agents import MemoryBank
 
+pytestmark = pytest.mark.slow_after(1)
+
 Command = Callable[..., Any]
 
 EVIL = "evil \x1b[31mred\x07 \x9b31m \u202ereversed [bold]x[/]\nsecond line"

@@ -126,6 +126,7 @@ def test_a_branch_lives_on_without_its_parent(tiermem: Command, whole: Path) -> 
     assert tiermem("replay", "b", "--verify", "-q").code == 0
 
 
+@pytest.mark.slow
 def test_a_branch_can_be_branched(tiermem: Command, whole: Path) -> None:
     tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
     assert tiermem("branch", "b", "--at", 7, "--out", "c", "-q").code == 0
@@ -315,6 +316,7 @@ def test_diff_names_the_settings_that_differ(tiermem: Command, whole: Path) -> N
     assert "memory.max_pinned\t5\t2" in tiermem("diff", whole, "b").out
 
 
+@pytest.mark.slow
 def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
     tiermem: Command, whole: Path
 ) -> None:
@@ -324,6 +326,7 @@ def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
     assert found["metrics"]["steps"] == [18, 18]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("charts")
 def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None:
     assert "plot: b/diff.png" in tiermem("diff", whole, branched).out

@@ -124,6 +124,7 @@ def test_a_scenario_with_a_wall_clock_is_refused(tmp_path: Path) -> None:
     assert not run.exists()
 
 
+@pytest.mark.slow
 def test_doctor_says_that_the_clock_is_behind_and_what_to_do(crew: Path, wall: WallClock) -> None:
     wall.go(days=400)
     assert run_command("add", crew, "--agent", "alice", "In the far future").code == 0

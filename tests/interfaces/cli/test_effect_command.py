@@ -142,6 +142,7 @@ def _goes(request: dict[str, Any]) -> str:
     return json.dumps({"actions": [{"name": "go", "arguments": {"where": where}}]})
 
 
+@pytest.mark.slow
 def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
     with OpenAIServer(_goes) as server:
         config = f"llm.config={{openai_base_url: '{server.url}', model: m}}"
@@ -175,6 +176,7 @@ def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
     assert "hush-hush" not in kept
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_missing_answer_names_no_folder_that_is_gone(wells: Command) -> None:
     with OpenAIServer(_goes) as server:
         config = f"llm.config={{openai_base_url: '{server.url}', model: m, api_key: k}}"
@@ -187,6 +189,7 @@ def test_what_is_said_of_a_missing_answer_names_no_folder_that_is_gone(wells: Co
     assert ".tmp" not in Path("offline/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_memories_that_mattered_are_sought_with_a_language_model(wells: Command) -> None:
     which = (
         "effect",

@@ -15,6 +15,7 @@ from exchanges import GOOD, contents, write
 from agents import MemoryBank, Retention
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     # Third-party code, on Python 3.11 and what it depends on.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

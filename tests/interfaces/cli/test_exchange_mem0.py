@@ -16,6 +16,7 @@ from plain_mem0 import PlainMem0
 from strangers import name_class
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     # Third-party code, on Python 3.11 and what it depends on.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

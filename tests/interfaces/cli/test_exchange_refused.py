@@ -13,6 +13,8 @@ from exchanges import GOOD, contents, write
 
 from agents.storage.embedding.embedders import OfflineEmbedder
 
+pytestmark = pytest.mark.slow_after(1)
+
 Command = Callable[..., Any]
 
 

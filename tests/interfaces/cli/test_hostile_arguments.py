@@ -224,6 +224,8 @@ def test_every_command_is_tried() -> None:
     assert known == {case[0] for case in CASES} & known
 
 
+@pytest.mark.slow_after(1)
+@pytest.mark.long_after(14)
 @pytest.mark.parametrize("name", sorted({case[0] for case in CASES if case[0].isalpha()}))
 def test_it_is_one_clear_error_and_nothing_is_changed(
     place: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,8 @@ from agents import MemoryBank, Untrusted
 from openai_server import OpenAIServer
 from strangers import stranger
 
+pytestmark = pytest.mark.slow_after(1)
+
 ENGINES = {"one bank": (), "spread": ("--engine", "processes", "--workers", 2)}
 
 

@@ -25,6 +25,8 @@ from agents.simulation.worlds import WORLDS
 from banks import ROOT
 from waiting import LONG
 
+pytestmark = pytest.mark.slow
+
 SWEEP = """
 scenario: simulations/market.yaml
 set: {simulation.ticks: 3}

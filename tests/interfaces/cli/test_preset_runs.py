@@ -9,7 +9,10 @@ import pytest
 from agents import MemoryBank
 from banks import ROOT
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # third-party code
+pytestmark = [
+    pytest.mark.slow_after(1),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
+]
 
 Command = Callable[..., Any]
 FIRST = "hot-warm-cold"

@@ -12,6 +12,8 @@ import pytest
 from agents import MemoryBank
 from waiting import ended
 
+pytestmark = pytest.mark.slow_after(1)
+
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))
 
 HIDE = """
@@ -128,6 +130,7 @@ def test_an_import_that_is_stopped_says_that_nothing_was_stored(place: Path, num
 # Packages
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize(
     ("module", "command", "todo"),
     [
@@ -153,6 +156,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(
     assert do.startswith(f"     do: {todo}")
 
 
+@pytest.mark.long
 def test_a_store_is_not_damaged_because_chromadb_is_missing(tmp_path: Path, place: Path) -> None:
     with MemoryBank.open(tmp_path / "crew") as bank:
         bank.agent("alice").add("The well is in the north")
@@ -169,6 +173,7 @@ def test_a_store_is_not_damaged_because_chromadb_is_missing(tmp_path: Path, plac
     assert ["warning", "mem0", "not checked: it needs chromadb"] in [line[:3] for line in found]
 
 
+@pytest.mark.slow
 def test_the_doctor_goes_on_without_a_package(place: Path) -> None:
     done = without("numpy", place, "doctor", "crew")
     assert done.returncode == 1

@@ -177,6 +177,7 @@ def test_it_goes_on_when_the_run_was_moved(tiermem: Command, whole: Path) -> Non
     assert tiermem("replay", "elsewhere", "--verify", "-q").code == 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("gone", [False, True])
 def test_code_that_imports_its_neighbour_goes_on_in_a_new_process(
     tiermem: Command, scenario: Write, gone: bool

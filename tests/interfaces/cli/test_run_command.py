@@ -206,6 +206,7 @@ def test_agents_know_their_first_memories_in_the_first_tick(
     assert pq.read_table("r/ticks.parquet").to_pylist()[1]["retrieved"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn", "charts")
 def test_the_market_runs_as_it_is_shipped(tiermem: Command) -> None:
     shipped = ROOT / "simulations" / "market.yaml"
@@ -327,6 +328,8 @@ def test_ctrl_c_in_the_last_tick_is_a_finished_run(tiermem: Command, scenario: W
     assert (done.code, done.json["finished"]) == (0, True)
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run(
     scenario: Write, tmp_path: Path, seed: int
@@ -378,6 +381,7 @@ def test_ctrl_c_around_a_command_is_no_traceback(press: str, code: int) -> None:
     assert (done.returncode, done.stderr) == (code, "")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_real_process_between_two_ticks(
     scenario: Write, tmp_path: Path, number: signal.Signals

@@ -11,6 +11,8 @@ from agents.simulation.runs.run import Run
 from agents.simulation.shards.cells import members
 from spread_runs import engine, scenario
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[2]
 TICKS = 5
 AGENTS = scenario().simulation.agent_ids()

@@ -15,6 +15,7 @@ from plain_mem0 import assert_store_is_exact
 from waiting import ended
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     # Third-party code, on Python 3.11 and what it depends on.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -65,6 +66,7 @@ def test_a_reader_by_mem0_gets_a_store_that_is_up_to_date(tiermem: Command) -> N
         assert_store_is_exact(opened)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -90,6 +92,7 @@ def test_a_command_imports_what_it_needs(tiermem: Command, arguments: tuple[str,
     assert (done.returncode, done.stderr.split()) == (0, [])
 
 
+@pytest.mark.slow
 def test_an_import_whose_store_fails_is_done_and_says_so(tiermem: Command) -> None:
     tiermem("init", "crew", "--set", "storage.sync=commit")
     in_the_way = write("no folder", "crew/chroma")

@@ -88,6 +88,7 @@ def test_two_seeds_give_means_without_intervals_and_say_what_is_missing(swept: P
     assert "1 more seed at least, for an interval" in (swept.parent / "said").read_text()
 
 
+@pytest.mark.slow
 def test_statistics_have_the_evidence_of_each_difference(tiermem: Command, scenario: Write) -> None:
     file = write_sweep(
         scenario(ticks=3), **{**TWO_BY_TWO, "seeds": 6, "grid": {}, "baseline": "walking"}
@@ -110,6 +111,7 @@ def test_statistics_have_the_evidence_of_each_difference(tiermem: Command, scena
     assert base["against_walking_p"] is None
 
 
+@pytest.mark.slow
 def test_points_of_a_grid_are_compared_with_the_baseline_by_seed(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -128,6 +130,7 @@ def test_points_of_a_grid_are_compared_with_the_baseline_by_seed(
     assert f"Compared with {key}=true" in report
 
 
+@pytest.mark.slow
 def test_without_a_baseline_the_first_point_of_the_grid_is_it(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -138,6 +141,7 @@ def test_without_a_baseline_the_first_point_of_the_grid_is_it(
             } == {3}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_variant_may_be_named_as_the_baseline(tiermem: Command, scenario: Write) -> None:
     file = write_sweep(
         scenario(ticks=2), **{**TWO_BY_TWO, "grid": {}, "baseline": "walking", "seeds": 1}
@@ -154,6 +158,7 @@ def test_another_baseline_runs_nothing_again(tiermem: Command, swept: Path, tmp_
     assert stamps(swept) == before
 
 
+@pytest.mark.slow
 def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:
@@ -201,6 +206,7 @@ def test_the_memories_of_a_cell_do_not_go_to_mem0(swept: Path) -> None:
         assert yaml.safe_load((cell / "config.yaml").read_text())["storage"]["sync"] == "manual"
 
 
+@pytest.mark.slow
 def test_a_preset_beats_the_scenario_of_every_cell_and_the_grid_beats_the_preset(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:
@@ -251,6 +257,7 @@ def test_finished_cells_are_kept_and_the_others_run_again(
     assert (swept / "results.parquet").read_bytes() == results
 
 
+@pytest.mark.slow
 def test_kept_runs_do_not_count_for_the_pace_of_a_sweep(
     tiermem: Command, swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +299,7 @@ def test_a_sweep_that_has_changed_is_not_mixed_with_the_old_one(
     assert stamps(swept) == before
 
 
+@pytest.mark.slow
 def test_more_seeds_go_on_with_what_is_there(tiermem: Command, swept: Path, tmp_path: Path) -> None:
     before = stamps(swept)
     file = write_sweep(tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "seeds": 3})
@@ -301,6 +309,7 @@ def test_more_seeds_go_on_with_what_is_there(tiermem: Command, swept: Path, tmp_
     assert {name: after[name] for name in before} == before
 
 
+@pytest.mark.slow
 def test_a_sweep_whose_code_has_changed_is_not_mixed_with_the_old_one(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -342,6 +351,7 @@ def test_a_cell_that_fails_is_named_and_the_others_count(tiermem: Command, scena
     assert [row["variant"] for row in rows] == ["fine"]
 
 
+@pytest.mark.slow
 def test_a_policy_that_raises_fails_its_cell_only(tiermem: Command, scenario: Write) -> None:
     variants = {"fine": {}, "broken": {"simulation.policy": "worlds_for_tests:RaisingPolicy"}}
     file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
@@ -350,6 +360,7 @@ def test_a_policy_that_raises_fails_its_cell_only(tiermem: Command, scenario: Wr
     assert "1 of 2 runs failed" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "values"),
     [
@@ -424,6 +435,7 @@ def test_a_scenario_whose_world_is_wrong_runs_nothing(tiermem: Command, scenario
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_sweep_which_then_goes_on(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:
@@ -443,6 +455,7 @@ def test_ctrl_c_ends_a_sweep_which_then_goes_on(
     assert len(pq.read_table("s/results.parquet")) == 14
 
 
+@pytest.mark.slow
 def test_a_sweep_that_somebody_runs_is_left_alone(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:

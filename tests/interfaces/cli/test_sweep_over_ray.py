@@ -15,6 +15,8 @@ pytest.importorskip("ray")
 
 from waiting import ended, until
 
+pytestmark = pytest.mark.slow
+
 KILL = "simulation.world_options.kill_at"
 ONCE = "simulation.world_options.kill_once"
 

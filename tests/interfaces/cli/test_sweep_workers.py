@@ -29,6 +29,7 @@ def write_sweep(beside: Path, **values: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -43,6 +44,7 @@ def test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count(
     assert [row["variant"] for row in rows] == ["fine"]
 
 
+@pytest.mark.slow
 def test_a_cell_whose_worker_is_killed_once_is_run_again(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:
@@ -53,6 +55,7 @@ def test_a_cell_whose_worker_is_killed_once_is_run_again(
     assert len(pq.read_table("s/results.parquet")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_a_command_that_is_ended(
     scenario: Write, tmp_path: Path, number: signal.Signals
@@ -81,6 +84,8 @@ def test_workers_end_with_a_command_that_is_ended(
             os.kill(worker, signal.SIGKILL)
 
 
+@pytest.mark.slow_after(1)
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("moment", range(4))
 def test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback(
     scenario: Write, tmp_path: Path, moment: int

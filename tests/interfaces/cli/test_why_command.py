@@ -239,6 +239,7 @@ def without_decisions(run: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_a_run_of_before_says_that_decisions_were_not_kept(tiermem: Command, whole: Path) -> None:
     without_decisions(whole)
     done = tiermem("why", whole, "-a", "bob", "-t", 6)

@@ -64,6 +64,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_new_world_runs_is_tested_and_is_sound_as_it_is(tiermem: Command, here: Path) -> None:
     made = tiermem("new-world", "night_market")
     assert made.code == 0
@@ -85,6 +86,8 @@ def test_a_new_world_runs_is_tested_and_is_sound_as_it_is(tiermem: Command, here
     assert checked.out.splitlines()[-1].startswith("night_market:NightMarket is sound")
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     ("old", "new", "parts"),
     [
@@ -154,6 +157,7 @@ def test_a_world_that_is_not_sound_is_told_why(
     assert [path.name for path in here.iterdir()] == ["counter.py"]  # nothing is left behind
 
 
+@pytest.mark.slow
 def test_problems_are_json_on_request(tiermem: Command, here: Path) -> None:
     spoil(here, "self.rng.randrange(100)", "uuid.uuid4().int")
     done = check(tiermem, "--ticks", 3, "--json")
@@ -161,6 +165,7 @@ def test_problems_are_json_on_request(tiermem: Command, here: Path) -> None:
     assert done.json["problems"][0].startswith("counter.py, line 10: uuid.uuid4() is not seeded")
 
 
+@pytest.mark.slow
 def test_a_scenario_gives_agents_and_options(tiermem: Command, here: Path) -> None:
     folder = here / "mine"
     assert tiermem("new-world", "oasis", "--out", folder).code == 0
@@ -168,6 +173,8 @@ def test_a_scenario_gives_agents_and_options(tiermem: Command, here: Path) -> No
     assert tiermem("check-world", *given, "-q") == (0, "", "")
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("world", ["market", "household", "rumor"])
 def test_the_built_in_worlds_are_sound(tiermem: Command, here: Path, world: str) -> None:
     done = tiermem("check-world", world, "--ticks", 6, "--set", "simulation.agents=6")
@@ -213,6 +220,7 @@ def test_an_existing_file_is_never_replaced(tiermem: Command, here: Path, name: 
     assert {path.name: path.read_text() for path in here.iterdir()} == {name: "mine\n"}
 
 
+@pytest.mark.slow
 def test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of(
     tiermem: Command, here: Path
 ) -> None:
@@ -224,6 +232,7 @@ def test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of(
     assert warning.startswith("Counter.observe() draws for agent_00 and for agent_01 from one")
 
 
+@pytest.mark.slow
 def test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound(
     tiermem: Command, here: Path
 ) -> None:

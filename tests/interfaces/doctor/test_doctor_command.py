@@ -88,6 +88,7 @@ def test_it_changes_nothing(tiermem: Command, folder: Path) -> None:
     assert look() == before
 
 
+@pytest.mark.slow
 def test_it_says_who_has_the_bank_open(tiermem: Command, folder: Path) -> None:
     with MemoryBank.open(folder):
         done = tiermem("doctor", folder, "--json")
@@ -126,6 +127,7 @@ def test_a_damaged_page_is_a_problem(tiermem: Command, folder: Path) -> None:
     only(done, "journal", "problem")
 
 
+@pytest.mark.slow
 def test_a_journal_made_from_a_checkpoint_is_sound(tiermem: Command, folder: Path) -> None:
     with MemoryBank.open(folder) as bank:
         bank.checkpoint("a.tmck")
@@ -144,6 +146,7 @@ def test_a_missing_store_names_the_repair(tiermem: Command, folder: Path) -> Non
     assert only(done, "mem0", "problem")["todo"] == "tiermem repair crew"
 
 
+@pytest.mark.slow
 def test_a_damaged_store_names_the_repair(tiermem: Command, folder: Path) -> None:
     (folder / "chroma" / "chroma.sqlite3").write_bytes(b"junk" * 1000)
     done = tiermem("doctor", folder, "--json")
@@ -151,6 +154,7 @@ def test_a_damaged_store_names_the_repair(tiermem: Command, folder: Path) -> Non
     assert only(done, "mem0", "problem")["todo"] == "tiermem repair crew"
 
 
+@pytest.mark.slow
 def test_a_store_of_another_bank_is_a_problem(tiermem: Command, folder: Path) -> None:
     with MemoryBank.open("theirs") as bank:
         bank.agent("bob").add("theirs")
@@ -204,6 +208,7 @@ def test_a_note_that_can_not_be_indexed_is_a_warning(tiermem: Command, folder: P
     assert "vital" in only(tiermem("doctor", folder, "--json"), "notes", "warning")["said"]
 
 
+@pytest.mark.slow
 def test_an_embedder_that_fails_is_a_problem(
     tiermem: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +272,7 @@ def test_a_text_that_was_changed_in_the_store_is_a_problem(tiermem: Command, fol
     assert row["todo"] == "tiermem repair crew"
 
 
+@pytest.mark.slow
 def test_a_memory_that_was_taken_out_of_the_store_is_a_problem(
     tiermem: Command, folder: Path
 ) -> None:

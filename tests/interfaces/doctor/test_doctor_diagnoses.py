@@ -17,7 +17,10 @@ from agents import MemoryBank
 from agents.interfaces.doctor import bank as doctor_bank
 from embedders import Directions
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.slow_after(1),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 Command = Callable[..., Any]
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))
@@ -44,6 +47,7 @@ def problems(text: str) -> dict[str, dict[str, str]]:
     return {row["about"]: row for row in json.loads(text) if row["state"] == "problem"}
 
 
+@pytest.mark.long
 @needs_user
 def test_a_journal_that_may_not_be_read_is_not_damaged(folder: Path) -> None:
     (folder / "journal.db").chmod(0)
@@ -57,6 +61,8 @@ def test_a_journal_that_may_not_be_read_is_not_damaged(folder: Path) -> None:
     assert "permissions" in done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(1)
 @needs_user
 @pytest.mark.parametrize("name", ["journal.db", "bank.lock"])
 def test_a_bank_that_may_not_be_written_is_a_problem(folder: Path, name: str) -> None:
@@ -66,6 +72,7 @@ def test_a_bank_that_may_not_be_written_is_a_problem(folder: Path, name: str) ->
     assert "and not write it" in found["permissions"]["said"]
 
 
+@pytest.mark.long
 @needs_user
 def test_a_store_that_may_not_be_written_is_not_damaged(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "crew") as bank:

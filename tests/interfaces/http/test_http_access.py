@@ -189,6 +189,7 @@ def attempts(other: list[str], rng: random.Random) -> Iterator[tuple[str, str, d
                                                  "headers": {f"X-{name}": "bob"}}  # fmt: skip
 
 
+@pytest.mark.slow_after(1)
 def test_no_attempt_of_one_agent_reaches_another(tmp_path: Path) -> None:
     rng, tried = random.Random(7), 0
     with served(tmp_path / "bank") as service:

@@ -132,6 +132,7 @@ class Measured(Recording):
         return super().embed(texts)
 
 
+@pytest.mark.slow
 def test_a_client_does_not_wait_for_the_length_of_anothers_note(tmp_path: Path) -> None:
     """One token appends single characters to a long note of the kind that is cut most slowly."""
     work = Work()
@@ -215,6 +216,7 @@ def test_bodies_take_no_more_room_than_there_is(tmp_path: Path) -> None:
 # Connections
 
 
+@pytest.mark.long
 def test_idle_connections_leave_the_bank_the_files_it_needs(tmp_path: Path) -> None:
     MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}).close()
     token = tokens.create(tmp_path / "bank", "alice").token
@@ -261,6 +263,7 @@ def begun(service: Served) -> socket.socket:
     return sock
 
 
+@pytest.mark.slow
 def test_a_long_answer_may_be_read_slowly(library: Served) -> None:
     while True:
         is_whole, seconds, pause = read_slowly(library)
@@ -285,6 +288,7 @@ def read_slowly(library: Served) -> tuple[bool, float, float]:
         return len(answer) > whole, time.monotonic() - began, pause
 
 
+@pytest.mark.slow
 def test_an_answer_that_nobody_reads_is_cut_off(library: Served) -> None:
     with begun(library) as sock:
         time.sleep(4.0)

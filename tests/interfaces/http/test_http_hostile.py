@@ -14,6 +14,8 @@ from agents.interfaces.http.endpoints import ENDPOINTS, Endpoint
 from agents.interfaces.http.problems import Problem
 from examples import some
 
+pytestmark = pytest.mark.slow_after(1)
+
 TEXTS = [
     "", " ", "\t\n", "\0", "a\0b", "\ud800", "a\udfff", "\ufeff", "\u202e", "\U0010ffff", "é" * 70,
     "x" * 20_000, "x" * 300_000, "*", "%", "?", "$where", "{{7*7}}", "${jndi:ldap://x}", "a,b",

@@ -350,6 +350,7 @@ def test_no_number_of_addresses_gives_a_token_more(tmp_path: Path) -> None:
 # Time
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_given_up_and_others_are_served(tmp_path: Path) -> None:
     limits = Limits(seconds=3.0)
     with served(tmp_path / "bank", limits) as service, service.agent("alice") as alice:

@@ -21,6 +21,8 @@ from schemathesis.specs.openapi.checks import (
 from agents.interfaces import tokens
 from agents.interfaces.http.openapi import description
 
+pytestmark = pytest.mark.long
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

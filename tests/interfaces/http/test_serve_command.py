@@ -23,6 +23,8 @@ from agents.interfaces import tokens
 from openai_server import OpenAIServer
 from waiting import LONG, exit_code, until
 
+pytestmark = pytest.mark.slow_after(1)
+
 Command = Callable[..., Any]
 
 OFFLINE = ("--set", "storage.sync=manual")
@@ -301,6 +303,7 @@ class Pensive(OpenAIServer):
         return super().answer(path, body)
 
 
+@pytest.mark.slow
 def test_a_second_signal_waits_for_no_operation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +346,7 @@ def test_mem0s_store_is_up_to_date_when_it_has_stopped(tmp_path: Path) -> None:
         assert bank.sync() == 0
 
 
+@pytest.mark.slow
 def test_killed_it_still_has_what_it_acknowledged(folder: Path) -> None:
     with child(folder, "-a", "alice", "--quiet", "--rate", "100000", *OFFLINE) as server:
         with client(server.url) as alice, concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -110,6 +110,7 @@ def test_a_bank_without_a_run_says_that_it_keeps_no_decisions(guild: Path) -> No
             assert life["no_decisions"] == "a bank without a run keeps no decisions"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_exported", [False, True])
 def test_the_page_tells_a_board_from_an_agent(
     browser: Browser, guild: Path, tmp_path: Path, is_exported: bool

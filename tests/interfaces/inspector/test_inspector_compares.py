@@ -83,6 +83,7 @@ def test_of_many_memories_the_first_are_listed_and_all_are_counted(
     assert again == {**found, "only_right": found["only_right"][:2]}
 
 
+@pytest.mark.slow
 def test_the_page_says_how_many_memories_are_not_listed(
     browser: Browser, market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +300,7 @@ def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "fork" / "config.yaml").simulation.ticks == 6
 
 
+@pytest.mark.slow
 def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
     (tmp_path / "market.yaml").write_text(
         "storage: {sync: manual}\nsimulation: {world: market, agents: 5, ticks: 4}\n"

@@ -111,6 +111,7 @@ def test_what_is_no_experiment_with_this_run_is_left_out(
     assert effects_of(run) == []
 
 
+@pytest.mark.slow
 def test_the_page_leads_from_a_run_to_what_a_change_did(
     browser: Browser, experiment: Experiment, tmp_path: Path
 ) -> None:

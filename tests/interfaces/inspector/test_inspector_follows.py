@@ -65,6 +65,7 @@ def test_a_run_is_followed_while_it_goes_on(tmp_path: Path) -> None:
         assert ask(site, "series")["ticks"] == list(range(13))
 
 
+@pytest.mark.slow
 def test_a_bank_is_followed_while_its_tick_stands_still(tmp_path: Path) -> None:
     folder = tmp_path / "bank"
     with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:

@@ -56,6 +56,7 @@ def test_no_more_than_eight_banks_are_kept(market: Path) -> None:
         assert site.runs[0].past.kept().banks == 8
 
 
+@pytest.mark.slow
 def test_the_stages_of_one_agent_are_bounded_and_every_tick_is_reached(
     market: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def bank(request: pytest.FixtureRequest) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_the_answers_are_those_of_the_bank(bank: Path) -> None:
     with MemoryBank.at(bank) as copy:
         tick, agents = copy.tick, copy.agents()
@@ -85,6 +86,7 @@ def test_the_answers_are_those_of_the_bank(bank: Path) -> None:
         assert any("Ines" in row["text"] for row in rows if row["rank"])
 
 
+@pytest.mark.slow
 def test_the_page_shows_agent_memory_and_search(browser: Browser, bank: Path) -> None:
     with served(bank) as address:
         browser.open(address)

@@ -53,6 +53,7 @@ def test_every_view_opens_by_a_click(browser: Browser, page: str) -> None:
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_every_view_opens_by_its_address(browser: Browser, page: str, market: Path) -> None:
     memory = _a_memory(market)
     for view, of in [*dict.fromkeys(VIEWS, "").items(), ("agent", AGENT), ("memory", memory)]:
@@ -63,6 +64,7 @@ def test_every_view_opens_by_its_address(browser: Browser, page: str, market: Pa
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision(
     browser: Browser, page: str
 ) -> None:
@@ -101,6 +103,7 @@ def test_the_cursor_moves_every_view(browser: Browser, page: str, market: Path) 
     until("the address has the tick", lambda: "t=11" in browser.hash)
 
 
+@pytest.mark.slow
 def test_keys_buttons_field_line_and_play_move_the_cursor(browser: Browser, page: str) -> None:
     browser.open(page, "#/overview?t=20")
     browser.press(ARROW_LEFT)
@@ -125,6 +128,7 @@ def test_keys_buttons_field_line_and_play_move_the_cursor(browser: Browser, page
     browser.click("#play")
 
 
+@pytest.mark.slow
 def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
     browser.open(page, f"#/agent/{AGENT}?t=20")
     browser.shows(".frame[data-view=agent] #agent")
@@ -150,6 +154,7 @@ def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
     until("it stands", lambda: browser.attribute("#play", "aria-pressed") != "true")
 
 
+@pytest.mark.slow
 def test_every_way_from_a_view_and_back_keeps_the_agent(browser: Browser, page: str) -> None:
     browser.open(page, "#/agent/agent_03?t=20")
     browser.shows(".frame[data-view=agent] .view-head")
@@ -171,6 +176,7 @@ def test_every_way_from_a_view_and_back_keeps_the_agent(browser: Browser, page: 
     browser.shows(".decision[data-agent=agent_04]")
 
 
+@pytest.mark.slow
 def test_space_plays_with_the_chosen_speed(browser: Browser, page: str) -> None:
     browser.open(page, "#/search?t=1")
     browser.run("window.setInterval = (call, wait) => void (window.waited = wait)")
@@ -179,6 +185,7 @@ def test_space_plays_with_the_chosen_speed(browser: Browser, page: str) -> None:
     until("it plays", lambda: browser.run("return window.waited ?? null") == 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_numbers_are_those_of_the_python_api(
     browser: Browser, page: str, market: Path, site: Site, seed: int
@@ -224,6 +231,7 @@ def test_numbers_are_those_of_the_python_api(
     assert browser.all("#explained .reason") == [row.reason for row in explained[:200]]
 
 
+@pytest.mark.slow
 def test_the_life_of_a_memory_is_that_of_the_python_api(
     browser: Browser, page: str, market: Path
 ) -> None:
@@ -255,6 +263,7 @@ def test_memories_are_filtered_sorted_and_searched(
     browser.shows(".frame[data-view=search] #results[data-ready=true] .row", "cloth")
 
 
+@pytest.mark.slow
 def test_a_click_on_the_map_opens_the_agent_in_that_tick(browser: Browser, page: str) -> None:
     browser.open(page, "#/overview?t=5&heat=memories")
     browser.shows("#heat")
@@ -268,6 +277,7 @@ def test_a_click_on_the_map_opens_the_agent_in_that_tick(browser: Browser, page:
     assert browser.hash.startswith("#/agent/agent_00")
 
 
+@pytest.mark.slow
 def test_a_branch_is_written_as_a_command_with_its_edits(
     browser: Browser, page: str, market: Path
 ) -> None:
@@ -280,6 +290,7 @@ def test_a_branch_is_written_as_a_command_with_its_edits(
     browser.shows("#edits-file", "delete")
 
 
+@pytest.mark.slow
 def test_edits_are_kept_at_their_tick_while_the_cursor_is_elsewhere(
     browser: Browser, page: str
 ) -> None:
@@ -317,6 +328,7 @@ def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
     assert len(browser.all("#edits li")) == 2
 
 
+@pytest.mark.slow
 def test_every_view_fits_a_larger_window(browser: Browser, page: str, market: Path) -> None:
     device = {"width": 1920, "height": 1080, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
@@ -330,6 +342,7 @@ def test_every_view_fits_a_larger_window(browser: Browser, page: str, market: Pa
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.slow
 def test_every_view_fits_a_narrow_window(browser: Browser, page: str, market: Path) -> None:
     device = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
@@ -366,6 +379,7 @@ return [...document.querySelectorAll(".decision [data-part=given] .memory")].map
 """The width of each memory that the agent was given, and whether no box hides a part of it."""
 
 
+@pytest.mark.slow
 def test_light_and_dark_and_keys_for_help(browser: Browser, page: str) -> None:
     browser.open(page)
     shown = {}

@@ -12,6 +12,8 @@ from inspected_sites import ask, looked_at
 from agents.interfaces.inspector.export import write_export
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("where", "typed", "paths"),

@@ -11,6 +11,8 @@ from agents.interfaces.inspector.export import write_export
 from agents.interfaces.inspector.parameters import NotThere
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 AGENT = "agent_01"
 NAME = "scenario_max-pinned-3_seed-5"
 _CLIPPED = """

@@ -9,6 +9,8 @@ from inspected_sites import ask, looked_at, make_run
 from agents import MemoryBank
 from agents.interfaces.inspector.export import write_export
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -10,6 +10,8 @@ from inspected_sites import ask
 from agents.interfaces.inspector.site import Site
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 _DRAG = """
 const axis = document.querySelector(arguments[0]);
 const plot = axis.querySelector(".strip-plot").getBoundingClientRect();

@@ -23,6 +23,7 @@ AGENT = "agent_01"
 ARROW_RIGHT, ENTER, SHIFT = "\ue014", "\ue007", "\ue008"
 
 
+@pytest.mark.slow
 def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) -> None:
     count = 50_000
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
@@ -42,6 +43,7 @@ def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) 
         assert len(browser.all("#memories *")) < 2_000
 
 
+@pytest.mark.slow
 def test_the_events_of_a_tick_are_shown_page_by_page(browser: Browser, tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         bank.agent("alice").add_many([f"memory number {number}" for number in range(450)])
@@ -99,6 +101,7 @@ def test_the_line_of_a_life_goes_on_where_a_memory_is_active_again(
         assert ends == [[1, 3], [5, 7]]
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "market", 4)
     text = (folder / "config.yaml").read_text().replace("ticks: 4", "ticks: 12")
@@ -120,6 +123,7 @@ def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None
         until("the run is finished", lambda: browser.all("#live") == [])
 
 
+@pytest.mark.slow
 def test_a_bank_is_followed_while_its_tick_stands_still(browser: Browser, tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         alice = bank.agent("alice")
@@ -131,6 +135,7 @@ def test_a_bank_is_followed_while_its_tick_stands_still(browser: Browser, tmp_pa
             browser.shows("#memories[data-ready=true][data-total='2'] .row", "the second boat")
 
 
+@pytest.mark.slow
 def test_edits_stay_while_an_unfinished_run_goes_on(browser: Browser, tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "market", 4)
     text = (folder / "config.yaml").read_text().replace("ticks: 4", "ticks: 12")
@@ -147,6 +152,7 @@ def test_edits_stay_while_an_unfinished_run_goes_on(browser: Browser, tmp_path: 
         assert browser.tick == 4
 
 
+@pytest.mark.slow
 def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_path: Path) -> None:
     with looked_at(rumor) as site:
         write_export(site, tmp_path / "run.html")
@@ -183,6 +189,7 @@ def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tick", [12, 6])
 def test_the_population_shows_who_brought_a_belief_to_whom(
     browser: Browser, rumor: Path, tmp_path: Path, tick: int
@@ -210,6 +217,7 @@ def test_the_population_shows_who_brought_a_belief_to_whom(
             assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_what_agents_have_in_common_is_shown_page_by_page(browser: Browser, tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         for number in range(130):
@@ -233,6 +241,7 @@ def test_what_agents_have_in_common_is_shown_page_by_page(browser: Browser, tmp_
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_agents_of_the_circle_are_chosen_and_opened_by_keys(browser: Browser, rumor: Path) -> None:
     with served(rumor) as address:
         browser.open(address, "#/population?t=12")
@@ -289,6 +298,7 @@ def test_a_damaged_run_says_so(browser: Browser, market: Path, tmp_path: Path) -
         browser.shows(".failed", "damaged")
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_from_where_they_part(
     browser: Browser, market: Path, tmp_path: Path
 ) -> None:
@@ -316,6 +326,7 @@ def test_two_runs_are_compared_from_where_they_part(
         assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(rumor, folder)
@@ -328,6 +339,7 @@ def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_
         browser.shows("[data-side='1'] .only", "The mill is closed")
 
 
+@pytest.mark.slow
 def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
     browser: Browser, tmp_path: Path
 ) -> None:

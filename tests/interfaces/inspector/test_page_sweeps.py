@@ -19,6 +19,8 @@ from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 AGENT = "agent_00"
 
 

@@ -11,6 +11,8 @@ from agents import MemoryBank
 from agents.interfaces.inspector.export import write_export
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 AGENT = "agent_01"
 REORDERED = "pay \u202edrawkcab\u202c \u2066now\u2069"
 HOSTILE = (

@@ -14,6 +14,8 @@ from agents.memory.tiers import TIER_NAMES
 from agents.search import explain
 from agents.simulation.runs.compare import past_bank
 
+pytestmark = pytest.mark.slow
+
 AGENT = "agent_01"
 LATER = ("flushes", "flush_failures", "reflections", "insights")
 """Counts that only a run with flushes or reflections has."""

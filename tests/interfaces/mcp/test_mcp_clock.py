@@ -99,6 +99,7 @@ def test_over_http_the_token_decides(tmp_path: Path) -> None:
         anyio.run(main, f"{url}/mcp", bank)
 
 
+@pytest.mark.slow
 def test_the_command_serves_a_bank_whose_time_passes(tmp_path: Path) -> None:
     """With the clock of this machine: it passes unasked, and ends what lives for a second."""
     quick = ("--create", "--set", "clock.ticks_per_day=86400", "--set", "storage.sync=manual")

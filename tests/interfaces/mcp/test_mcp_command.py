@@ -139,6 +139,7 @@ def test_a_client_starts_it_as_the_howto_says_and_uses_everything(tmp_path: Path
     assert "NEVER transfer to agent_X (scammer)" in texts(folder)
 
 
+@pytest.mark.slow
 def test_read_only_offers_only_what_reads(folder: Path) -> None:
     async def main() -> None:
         async with Client(over_streams(folder, "--read-only", *QUIET)) as client:
@@ -227,6 +228,7 @@ def test_all_that_was_asked_before_the_input_ended_is_done_and_answered(folder: 
     assert texts(folder)[-50:] == wanted
 
 
+@pytest.mark.slow
 def test_a_last_line_without_an_end_is_a_message(folder: Path) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stored("the last word")}
     (answer,) = asked_at_once(folder, [call], last=b"")
@@ -245,12 +247,14 @@ PATIENT = (
 )
 
 
+@pytest.mark.slow
 def test_the_end_does_not_wait_for_a_request_that_was_cancelled(folder: Path) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stored("perhaps")}
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     asked_at_once(folder, [call, cancel], command=PATIENT)
 
 
+@pytest.mark.slow
 def test_a_client_that_is_gone_ends_it_and_loses_nothing(folder: Path) -> None:
     with child(folder, "--agent", "alice", *QUIET) as process:
         talk = Talk(process)
@@ -267,6 +271,7 @@ def test_a_client_that_is_gone_ends_it_and_loses_nothing(folder: Path) -> None:
     assert perhaps == sorted(set(perhaps))  # a call that nobody waits for is done once, or not
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_no_answers_can_still_end_it(folder: Path) -> None:
     with child(folder, "--agent", "alice", *QUIET) as process:
         talk = Talk(process)
@@ -279,6 +284,7 @@ def test_a_client_that_reads_no_answers_can_still_end_it(folder: Path) -> None:
     assert len(texts(folder)) > 12
 
 
+@pytest.mark.slow
 def test_killed_it_loses_nothing_acknowledged(folder: Path) -> None:
     with child(folder, "--agent", "alice", *QUIET) as process:
         talk = Talk(process)
@@ -321,6 +327,7 @@ def test_lines_that_are_no_messages_are_answered_with_errors(folder: Path) -> No
         assert ended(process)[0] == 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("text", [b"x\\ud800", b"x\\uDFFFy", b"x\xff"])
 def test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id(
     folder: Path, text: bytes

@@ -180,6 +180,7 @@ def attempts(other: str, ids: list[str], own: str) -> Iterator[tuple[str, dict[s
                 yield name, {"query": query}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("own", ["alice", "bob"])
 def test_no_attempt_reaches_the_others_memory(served: Served, own: str) -> None:
     other, secret = ("bob", "zembla") if own == "alice" else ("alice", "xanadu")
@@ -267,6 +268,7 @@ def test_headers_and_meta_say_nothing_about_the_agent(served: Served) -> None:
 # Whatever comes
 
 
+@pytest.mark.slow
 def test_no_body_breaks_the_server(served: Served) -> None:
     values = ['"\\ud800"', '"\\u0000"', "1e999", "1" * 5000, '"%s"' % ("x" * 2_000_000)]
     values += [f"{'[' * depth}{']' * depth}" for depth in (100, 900, 5_000, 100_000)]
@@ -338,6 +340,7 @@ def test_without_tokens_all_are_the_one_agent_until_there_is_one(tmp_path: Path)
     assert "acknowledged" in texts(folder)
 
 
+@pytest.mark.slow
 def test_what_was_answered_before_the_end_is_kept(tmp_path: Path) -> None:
     folder = bank_in(tmp_path / "bank")
     acknowledged: list[str] = []

@@ -308,6 +308,7 @@ def test_a_token_that_reads_leaves_no_trace(folder: Path) -> None:
 # The end
 
 
+@pytest.mark.slow
 def test_who_is_asking_when_it_stops_is_told_so(folder: Path) -> None:
     token = tokens.create(folder, "alice").token
     with (

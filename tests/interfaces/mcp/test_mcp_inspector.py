@@ -19,9 +19,12 @@ from agents.interfaces import tokens
 from agents.tools import OPERATIONS
 from agents.tools.operation import allows
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TIERMEM_INSPECTOR") != "1", reason="make inspector runs it: it needs Node"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.environ.get("TIERMEM_INSPECTOR") != "1", reason="make inspector runs it: it needs Node"
+    ),
+]
 
 INSPECTOR = ("npx", "--yes", "@modelcontextprotocol/inspector@2.12.0", "--cli")
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))

@@ -168,6 +168,7 @@ async def use(sync: MemoryBank) -> None:
 """
 
 
+@pytest.mark.long
 def test_type_checkers_know_the_methods(tmp_path: Path) -> None:
     views = [
         ("bank", AsyncMemoryBank),

@@ -21,6 +21,8 @@ from agents.config.load import load_settings
 from banks import MANUAL
 from embedders import Directions
 
+pytestmark = pytest.mark.slow_after(1)
+
 
 def test_a_config_file_goes_on_top_of_the_settings_that_the_bank_was_made_with(
     tmp_path: Path,

@@ -178,6 +178,7 @@ def test_the_vectors_of_an_embedder_that_is_not_reproducible_are_kept(tmp_path: 
     assert later.texts == []
 
 
+@pytest.mark.slow
 def test_mem0s_store_is_made_anew(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         live(bank, 4)

@@ -13,6 +13,8 @@ import pytest
 
 from agents import MemoryBank
 
+pytestmark = pytest.mark.slow_after(1)
+
 FEW, MANY = 40, 80
 MEMORIES = 12
 """Of each agent."""

@@ -311,6 +311,7 @@ def test_an_export_and_an_import_keep_keys_and_history(make_bank: Engine) -> Non
     assert copy.agent("alice").history("k")[-1].tier.name == "PINNED"
 
 
+@pytest.mark.slow
 def test_mem0s_store_has_the_successor_alone(folder: Path) -> None:
     with MemoryBank.open(folder, embedder=Directions(), storage={"sync": "close"}) as bank:
         alice = bank.agent("alice")

@@ -669,6 +669,7 @@ with MemoryBank.open(folder, embedder=Directions()) as bank:
 """
 
 
+@pytest.mark.slow
 def test_a_vacuum_writes_no_leftovers_of_the_processs_memory_to_mem0s_store(folder: Path) -> None:
     """A store that writes memory it never set may write what this process once held there."""
     assert child(REMEMBERS, folder) == ""

@@ -13,6 +13,8 @@ from agents.notes.markdown import split_lines
 from banks import MANUAL
 from embedders import Counting
 
+pytestmark = pytest.mark.slow_after(1)
+
 LINE = "some words in a line of a note\n"
 
 
@@ -88,6 +90,7 @@ def _is_cut_as_a_whole(bank: MemoryBank, text: str) -> None:
     assert len(found) == len(places)
 
 
+@pytest.mark.long_after(4)
 @pytest.mark.parametrize("note", NOTES.values(), ids=NOTES)
 def test_a_line_costs_the_same_in_a_long_note_as_in_a_short_one(
     tmp_path: Path, note: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
@@ -103,6 +106,7 @@ def test_a_line_costs_the_same_in_a_long_note_as_in_a_short_one(
 ROWS = {"headings": lines("# one of many\n"), "a heading, then blank lines": lines("\n", "# A\n")}
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("line", ["# x", "x"])
 @pytest.mark.parametrize("note", ROWS.values(), ids=ROWS)
 def test_so_does_a_line_after_a_long_row_of_headings(

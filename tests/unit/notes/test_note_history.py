@@ -229,6 +229,7 @@ def test_a_chunk_that_an_agent_deleted_does_not_come_back(tmp_path: Path) -> Non
         assert note_texts(alice) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_appends_is_replayed_from_any_tick_and_branched(tmp_path: Path) -> None:
     run = tmp_path / "run"
     finish(Run.create(run, market()))

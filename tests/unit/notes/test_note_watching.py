@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.engine import open_bank
+from agents.engine import engine
 from agents.errors import BankClosed, ConfigError, InvalidInput, NoteRefused, StoreError
 from agents.notes import watching
 from agents.notes.index import Synced
 from banks import child
 from waiting import LONG, happens_within, until
 
-Engine = Callable[..., MemoryBank]
+Banks = Callable[..., MemoryBank]
 
 SOON = 0.05
 """A shorter debounce than a person wants."""
 
 
 @pytest.fixture
-def bank(open_bank: open_bank.Engine) -> MemoryBank:
+def bank(open_bank: Banks) -> MemoryBank:
     return open_bank()
 
 
@@ -42,7 +42,7 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     looks: list[None] = []
     real = watching.sync_notes
 
-    def counted(bank: open_bank.Engine) -> dict[str, Synced]:
+    def counted(bank: engine.Engine) -> dict[str, Synced]:
         done = real(bank)
         looks.append(None)
         return done
@@ -114,6 +114,7 @@ def test_it_can_be_stopped_without_a_block_and_twice(bank: MemoryBank, note: Pat
     assert repr(watch) == f"<NoteWatch {note.parent.parent}: stopped>"
 
 
+@pytest.mark.slow
 def test_a_change_waits_for_what_follows_it(
     bank: MemoryBank, note: Path, syncs: list[None]
 ) -> None:
@@ -127,7 +128,7 @@ def test_a_change_waits_for_what_follows_it(
 
 
 def test_the_settings_say_how_long_a_change_waits(
-    open_bank: Engine, note: Path, syncs: list[None]
+    open_bank: Banks, note: Path, syncs: list[None]
 ) -> None:
     bank = open_bank(notes={"watch_debounce": SOON})
     with bank.watch_notes():
@@ -270,7 +271,7 @@ def test_a_problem_is_logged_once(
 def test_an_error_of_the_bank_is_logged_and_watching_goes_on(
     bank: MemoryBank, note: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(bank: open_bank.Engine) -> Any:
+    def fail(bank: engine.Engine) -> Any:
         raise StoreError("the store is away")
 
     with bank.watch_notes(SOON):
@@ -285,7 +286,7 @@ def test_an_error_of_the_bank_is_logged_and_watching_goes_on(
 def test_an_error_that_nobody_thought_of_is_logged(
     bank: MemoryBank, note: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(bank: open_bank.Engine) -> Any:
+    def fail(bank: engine.Engine) -> Any:
         raise RuntimeError("oh")
 
     monkeypatch.setattr(watching, "sync_notes", fail)
@@ -310,7 +311,7 @@ def test_a_program_that_forgets_to_stop_it_ends_nevertheless(folder: Path) -> No
 # Mistakes
 
 
-def test_a_bank_without_a_folder_has_nothing_to_watch(make_bank: open_bank.Engine) -> None:
+def test_a_bank_without_a_folder_has_nothing_to_watch(make_bank: Banks) -> None:
     with pytest.raises(InvalidInput, match="a bank with a folder; this one is in memory"):
         make_bank().watch_notes()
 

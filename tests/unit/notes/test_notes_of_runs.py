@@ -12,6 +12,7 @@ from banks import MANUAL
 from openai_server import OpenAIServer
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_model_is_told_of_notes_where_it_may_write_them(tmp_path: Path, read_only: bool) -> None:
     run = tmp_path / "run"

@@ -255,6 +255,7 @@ def test_forget_in_a_transaction_deletes_from_the_store_when_it_commits(bank: Me
     assert rows(bank) == {}
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_is_in_no_file_after_a_vacuum(bank: MemoryBank, folder: Path) -> None:
     alice = bank.agent("alice")
     texts = {name: f"zq{name}qz <1>" for name in ("hot", "warm", "cold")}
@@ -278,6 +279,7 @@ def test_vacuum_makes_no_store_where_there_was_none(bank: MemoryBank, folder: Pa
     assert not (folder / "chroma").exists()
 
 
+@pytest.mark.slow
 def test_a_store_that_is_gone_names_the_repair_which_brings_the_cold_back(folder: Path) -> None:
     with open_bank(folder) as bank:
         memories = fill(bank)

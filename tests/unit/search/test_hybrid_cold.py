@@ -54,6 +54,7 @@ def test_a_cold_memory_of_a_session_does_not_overtake_because_it_is_cold(make: M
     assert contents(alice.search(query, 2, include_cold=True)) == both
 
 
+@pytest.mark.slow
 def test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         alice = bank.agent("alice")

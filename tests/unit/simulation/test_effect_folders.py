@@ -14,6 +14,8 @@ from agents.simulation.effects import effect, which
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.trusting import is_trusted_run, trust
 
+pytestmark = pytest.mark.slow
+
 WORLD = '''
 from tiermem.simulation import Action, Observation
 

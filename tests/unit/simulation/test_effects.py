@@ -179,6 +179,7 @@ def test_what_one_says_does_not_reach_the_other(wells: Path) -> None:
     assert [each.agent for each in other.reached] == ["ann"]
 
 
+@pytest.mark.slow
 def test_a_memory_is_pinned_and_settings_are_changed(wells: Path) -> None:
     found = effect(wells, at=AT, pin="ann:weather is fine", set="memory.max_pinned=1")
     assert found.difference("thirst")["n"] == 1
@@ -242,6 +243,7 @@ def test_another_future_has_the_same_past(wells: Path, tmp_path: Path) -> None:
     assert len({each[-1] for each in hashes}) == 3
 
 
+@pytest.mark.slow
 def test_over_futures_and_over_seeds(wells: Path, tmp_path: Path) -> None:
     found = effect(wells, at=AT, forget=WARNING, futures=3, workers=1, metrics=["thirst"])
     row = found.difference("thirst")
@@ -262,6 +264,7 @@ def test_over_futures_and_over_seeds(wells: Path, tmp_path: Path) -> None:
         effect(wells, at=AT, forget=WARNING, out=out)
 
 
+@pytest.mark.slow
 def test_a_seed_without_the_memory_is_left_out_and_named(tmp_path: Path) -> None:
     by_luck = WORLD.replace(
         "self.rng, self.tick,", "self.luck = rng.random(); self.rng, self.tick,"
@@ -303,6 +306,7 @@ def test_which_memory_mattered_most(wells: Path) -> None:
     assert json.dumps(ranked.to_dict())
 
 
+@pytest.mark.slow
 def test_equal_effects_in_all_futures_have_no_interval(wells: Path) -> None:
     only = which(wells, "thirst", agent="bob", budget=2, at=AT, futures=6, workers=1)
     assert {each.candidate.agent for each in only.tested} == {"bob"}
@@ -411,6 +415,7 @@ def fine_weather(run: Path) -> list[Any]:
         return [each for each in bank.agent("ann").all() if "weather" in each.content]
 
 
+@pytest.mark.slow
 def test_of_two_equal_memories_the_one_that_is_named_is_forgotten(tmp_path: Path) -> None:
     again = 'heard += [Remark("the weather is fine", tier=t) for t in ("critical", "low")]'
     run = made(
@@ -430,6 +435,7 @@ def test_of_two_equal_memories_the_one_that_is_named_is_forgotten(tmp_path: Path
     assert tiers == {first.id: "CRITICAL", second.id: "PINNED"}
 
 
+@pytest.mark.slow
 def test_an_insight_that_never_comes_to_mind_is_in_no_memory(tmp_path: Path) -> None:
     thinks = """
     def reflect(self, observation, memories, rng):

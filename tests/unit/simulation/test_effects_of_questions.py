@@ -94,6 +94,7 @@ def found_by(run: Path, agent: str, tick: int) -> list[str]:
     return [each.text for each in decision(run, agent, tick).asked[0].found]
 
 
+@pytest.mark.slow
 def test_what_one_posts_does_not_reach_the_other(wells: Path, tmp_path: Path) -> None:
     assert found_by(wells, "bob", 3) == [DRY]
     found = effect(wells, at=1, block="ann→bob", out=tmp_path / "out")
@@ -131,6 +132,7 @@ def block(speaker: str, listener: str, after: int) -> dict[str, Any]:
     return {"do": "block", "from": speaker, "to": listener, "after": after}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"reflection": {"enabled": True, "threshold": 9}}])
 def test_a_blocked_post_is_the_same_on_workers_and_in_a_replay(
     tmp_path: Path, more: dict[str, Any]

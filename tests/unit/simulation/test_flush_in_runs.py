@@ -41,6 +41,7 @@ from openai_server import OpenAIServer
 from waiting import LONG
 
 pytestmark = [
+    pytest.mark.slow_after(1),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -757,6 +758,7 @@ def attempts(path: Path) -> list[int]:
     return [line["attempt"] for line in lines if is_flush(line)]
 
 
+@pytest.mark.slow
 def test_a_model_saves_with_actions(server: OpenAIServer, tmp_path: Path) -> None:
     server.reply = saying(SAVES)
     records, memories, note = asked(llm(server.url, tmp_path), ticks=2)
@@ -772,6 +774,7 @@ def test_a_model_saves_with_actions(server: OpenAIServer, tmp_path: Path) -> Non
     assert "What your context holds, the most important first:\n- a street\n" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silence", ["NO_REPLY", " no_reply\n", '{"actions": []}'])
 def test_a_model_may_have_nothing_to_save(
     server: OpenAIServer, tmp_path: Path, silence: str
@@ -783,6 +786,7 @@ def test_a_model_may_have_nothing_to_save(
     assert (len(memories), note) == (4, "")
 
 
+@pytest.mark.slow
 def test_silence_is_no_answer_to_the_usual_question(server: OpenAIServer, tmp_path: Path) -> None:
     server.reply = lambda _: "NO_REPLY"
     records, _, _ = asked(llm(server.url, tmp_path), ticks=1)
@@ -836,6 +840,7 @@ def test_a_flush_that_is_missing_in_the_cassette_is_a_divergence(
         asked(llm(NOBODY, tmp_path, replay=True), ticks=2)
 
 
+@pytest.mark.slow
 def test_a_whole_run_with_a_model_replays_when_the_model_is_gone(tmp_path: Path) -> None:
     wait = json.dumps({"actions": []})
     replies = iter([SAVES, "NO_REPLY", "x", "y", "z", SAVES] * 20)

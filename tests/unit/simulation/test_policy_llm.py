@@ -255,6 +255,7 @@ def test_without_a_server_the_agent_does_nothing_and_says_why(path: Path) -> Non
     assert [line["kind"] for line in recorded(path)] == ["APIConnectionError"] * 2
 
 
+@pytest.mark.slow
 def test_a_hanging_reply_times_out_and_nobody_asks_again_behind_our_back(
     server: OpenAIServer, path: Path
 ) -> None:
@@ -276,6 +277,7 @@ def test_a_hanging_reply_times_out_and_nobody_asks_again_behind_our_back(
     time.sleep(0.1)  # the server reports the lost client while its output is captured
 
 
+@pytest.mark.slow
 def test_a_late_reply_is_not_taken_for_that_of_another_attempt(path: Path) -> None:
     asked_again = threading.Event()
     calls: list[object] = []

@@ -292,6 +292,7 @@ def hashes(run: Run) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_and_goes_on_reflects_as_one_that_does_not(tmp_path: Path) -> None:
     with Run.create(tmp_path / "whole", scenario()) as whole:
         list(whole.advance(24))

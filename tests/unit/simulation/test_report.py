@@ -545,6 +545,7 @@ def test_importing_the_report_brings_in_neither_matplotlib_nor_numpy() -> None:
     assert printed_by(code) == ("set()\n", "")
 
 
+@pytest.mark.slow
 def test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home() -> None:
     code = "import sys; from agents.simulation.reports import plots; plots.bars({'a': 1.0});"
     code += "print('matplotlib.pyplot' in sys.modules)"

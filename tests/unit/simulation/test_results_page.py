@@ -55,6 +55,7 @@ def test_the_page_names_every_world_and_design() -> None:
         assert f"{len(sweep.seeds)} seeds each" in text
 
 
+@pytest.mark.long
 def test_the_page_agrees_with_a_fresh_run(tmp_path: Path) -> None:
     made = maker()
     results = {world: made.sweep(world, tmp_path / world) for world in WORLDS}

@@ -17,6 +17,8 @@ from agents.simulation.runs.sharded import Placement
 from agents.testing.scenario_laws import check_world
 from spread_runs import engine, results
 
+pytestmark = pytest.mark.slow_after(1)
+
 PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "sharding.md"
 
 
@@ -49,6 +51,7 @@ def ran(folder: Path, code: Path, workers: int, settings: Settings) -> dict[str,
     return results(folder)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("workers", [2, 1, 3, 5])
 def test_regions_give_the_bytes_of_one_process(tmp_path: Path, place: Path, workers: int) -> None:
     settings = scenario()
@@ -56,6 +59,7 @@ def test_regions_give_the_bytes_of_one_process(tmp_path: Path, place: Path, work
     assert ran(tmp_path / "spread", place, workers, settings) == local
 
 
+@pytest.mark.slow
 def test_a_split_run_goes_on_with_another_number_of_workers(tmp_path: Path, place: Path) -> None:
     settings, folder = scenario(), tmp_path / "run"
     local = ran(tmp_path / "local", place, 0, settings)
@@ -88,12 +92,15 @@ class Bad(Valleys):
 }
 
 
+@pytest.mark.slow
 def test_the_world_of_the_page_keeps_its_promise(place: Path) -> None:
     found = check_world(scenario(ticks=6, agents=6), place)
     assert found.problems == []
     assert "regions(), each in a world of its own" in found.tried
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("bug", list(BAD))
 def test_a_world_that_breaks_its_promise_is_told(place: Path, bug: str) -> None:
     with (place / "valleys.py").open("a") as file:

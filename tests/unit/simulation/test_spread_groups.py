@@ -60,6 +60,7 @@ def test_boards_are_the_same_on_workers(tmp_path: Path, local: tuple[Path, Any])
     assert results(tmp_path / "run") == results(folder)
 
 
+@pytest.mark.slow
 def test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells(
     tmp_path: Path, local: tuple[Path, Any]
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells(
     assert results(run.folder) == results(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "more"),
     [
@@ -119,6 +121,7 @@ class OfForgetfulParishes(OfParishes):
             return {**super().get_region(name), "joins": {}}
 
 
+@pytest.mark.slow
 def test_the_laws_of_worlds_ask_each_region_who_may_join() -> None:
     laws, other = OfParishes(), OfForgetfulParishes()
     assert difference(laws.story(), laws.story_apart()) is None

@@ -21,6 +21,7 @@ from openai_server import OpenAIServer
 from spread_runs import engine, results, run_to_the_end, scenario
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -78,6 +79,7 @@ def divergences(folder: Path) -> list[Any]:
         again.close()
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("kind", ["flushes", "decides", "reflects"])
 def test_a_model_is_asked_once_and_its_answers_are_kept(
     server: OpenAIServer, tmp_path: Path, kind: str
@@ -124,6 +126,7 @@ def test_what_a_model_said_goes_with_a_merge_and_a_branch(
     assert exchanges(tmp_path / "copy") == exchanges(tmp_path / "branch") == exchanges(folder)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     "preset",
     ["hot-warm-cold", "lifetime", "hot-cold-session", "generative-agents", "memorybank", "recency"],

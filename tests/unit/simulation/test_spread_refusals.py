@@ -30,6 +30,7 @@ def faulty(fault: str, file: Path) -> Settings:
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", ["tier", "metadata", "full"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_tick_that_can_not_be_remembered_did_not_happen_and_the_mended_run_goes_on(

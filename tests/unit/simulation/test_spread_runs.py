@@ -28,6 +28,8 @@ from agents.simulation.shards.log import Entry, Frames, TickLog, read_log
 from agents.simulation.shards.processes import ProcessLink
 from spread_runs import engine, results, run_to_the_end, scenario
 
+pytestmark = pytest.mark.slow_after(1)
+
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -75,6 +77,7 @@ def test_the_driver_holds_no_memories_and_no_generators_of_agents(tmp_path: Path
         run.close()
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize("workers", [2, 1, 3, 5])
 def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
     tmp_path: Path, local: Path, workers: int
@@ -87,6 +90,8 @@ def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
     assert not (tmp_path / "run" / "shards").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize(
     ("world", "workers"),
     [("household", 2), ("market", 5), ("rumor", 3), ("site", 2), ("town", 3), ("rumor", 1)],
@@ -112,6 +117,7 @@ def test_a_run_goes_on_with_another_number_of_workers_and_in_one_process(
     assert finish(folder, workers=0) == results(local)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_before_it_decides_costs_only_the_tick(
     tmp_path: Path, local: Path
 ) -> None:
@@ -127,6 +133,7 @@ def test_a_worker_that_is_killed_before_it_decides_costs_only_the_tick(
     assert finish(folder, workers=3) == results(local)
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_behind_is_brought_up_from_the_log(
     tmp_path: Path, local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +155,7 @@ def test_a_cell_that_is_behind_is_brought_up_from_the_log(
     assert finish(folder, workers=2) == results(local)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_under_the_log_fails_the_tick_whole(
     tmp_path: Path, local: Path
 ) -> None:
@@ -169,6 +177,7 @@ def test_a_disk_that_is_full_under_the_log_fails_the_tick_whole(
     assert finish(folder, workers=2) == results(local)
 
 
+@pytest.mark.slow
 def test_readers_see_all_ticks_of_a_run_that_was_not_finished(tmp_path: Path, local: Path) -> None:
     folder = tmp_path / "run"
     with started(folder) as run:
@@ -186,6 +195,7 @@ def test_readers_see_all_ticks_of_a_run_that_was_not_finished(tmp_path: Path, lo
     assert [*verify_files(folder)] == []
 
 
+@pytest.mark.slow
 def test_a_merge_is_a_copy_with_one_bank(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with started(folder) as run:
@@ -225,6 +235,7 @@ def test_no_process_is_left(tmp_path: Path) -> None:
     assert all(each.poll() is not None for each in processes)
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_lost_is_made_anew_from_the_bank_and_the_log(
     tmp_path: Path, local: Path
 ) -> None:

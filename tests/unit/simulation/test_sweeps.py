@@ -275,6 +275,7 @@ def test_plots_have_names_that_differ_in_more_than_case(tmp_path: Path) -> None:
     assert plots == {"Loss", "loss-2", "A-b", "a-b-2", "STRASSE", "straße-2"}
 
 
+@pytest.mark.slow
 def test_results_have_all_metrics_whichever_run_ends_first(tmp_path: Path) -> None:
     variants: Options = {"a": {NAMES: ["loss", "both"]}, "b": {NAMES: ["both", "gain"]}, "c": {}}
     sweep = own_plan(tmp_path, variants=variants, seeds=3)

@@ -63,6 +63,7 @@ def test_a_trader_that_knows_what_to_ask_for_needs_no_tiers(asks: str, preset: s
     assert abs(flat["loss"] - tiers["loss"]) < tiers["loss"] / 10
 
 
+@pytest.mark.slow
 def test_pins_that_fill_the_context_shut_out_the_warning_that_was_asked_for() -> None:
     flat, tiers = (
         play(60, tiers=tiers, asks="seller", scammers=7)[-1]["metrics"] for tiers in (False, True)

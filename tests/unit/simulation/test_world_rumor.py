@@ -48,6 +48,7 @@ def test_it_is_a_world_and_its_rules_a_policy() -> None:
     assert isinstance(Rumor.rules(), Policy)
 
 
+@pytest.mark.slow
 def test_critical_corrections_make_answers_truer() -> None:
     seeds = some(range(3), 0)
     means = {

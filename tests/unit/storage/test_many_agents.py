@@ -83,6 +83,7 @@ def looked_at(bank: MemoryBank) -> list[str]:
     return sorted(own.agent_id for own in found if own.table is bank.engine.state.table)
 
 
+@pytest.mark.slow
 def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, f"{name} {n}") for name in NAMES for n in range(5)])
@@ -105,6 +106,7 @@ def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
         assert state.blocks.rooms().sum() <= 1.4 * len(state)
 
 
+@pytest.mark.slow
 def test_a_tick_that_is_undone_wakes_nobody(tmp_path) -> None:
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
         bank.add_many((name, "the mill is shut") for name in NAMES)

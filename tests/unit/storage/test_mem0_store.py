@@ -28,7 +28,7 @@ STORES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["chroma", pytest.param("qdrant", marks=pytest.mark.slow)])
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     with MemoryBank.open(tmp_path / "bank", store=STORES[request.param]) as opened:
         yield opened
@@ -94,6 +94,7 @@ def test_plain_mem0_searches_the_store_with_the_banks_embedder(bank: MemoryBank)
         assert found[0]["id"] == wanted.id
 
 
+@pytest.mark.slow
 def test_many_memories_are_written_in_batches(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         bank.add_many((f"agent_{n % 7}", f"memory number {n}") for n in range(6000))
@@ -181,6 +182,7 @@ def test_a_missing_store_is_an_error_that_names_the_repair(tmp_path: Path) -> No
         MemoryBank.open(folder)
 
 
+@pytest.mark.slow
 def test_another_banks_store_is_an_error_and_repair_keeps_it(tmp_path: Path) -> None:
     for name in ("mine", "other"):
         with MemoryBank.open(tmp_path / name) as bank:

@@ -63,6 +63,7 @@ def assert_in_step(bank: MemoryBank) -> None:
     assert bank.status().store.behind == 0
 
 
+@pytest.mark.slow
 def test_what_is_added_changed_and_deleted_is_on_the_server(tmp_path, store) -> None:
     with MemoryBank.open(tmp_path, store=store, storage={"sync": "commit"}) as bank:
         alice = bank.agent("alice")
@@ -82,6 +83,7 @@ def test_what_is_added_changed_and_deleted_is_on_the_server(tmp_path, store) -> 
         assert second.id not in rows_of(bank)
 
 
+@pytest.mark.slow
 def test_a_plain_mem0_reads_what_is_on_the_server(tmp_path, store, server) -> None:
     if isinstance(server, Postgres):  # mem0 makes no address of a socket's folder
         place = f"tester:{quote(PASSWORD, safe='')}@/postgres?host={quote(server.host, safe='')}"
@@ -94,6 +96,7 @@ def test_a_plain_mem0_reads_what_is_on_the_server(tmp_path, store, server) -> No
         assert_store_is_exact(bank)
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_is_caught_up_with(tmp_path, store, server) -> None:
     with MemoryBank.open(tmp_path, store=store, storage={"sync": "commit"}) as bank:
         alice = bank.agent("alice")
@@ -116,6 +119,7 @@ def test_a_server_that_goes_away_is_caught_up_with(tmp_path, store, server) -> N
         assert_in_step(bank)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_emptied_is_filled_again(tmp_path, store) -> None:
     with MemoryBank.open(tmp_path, store=store) as bank:
         bank.add_many([(f"agent_{n}", f"text {n}") for n in range(50)])
@@ -126,6 +130,7 @@ def test_a_server_that_is_emptied_is_filled_again(tmp_path, store) -> None:
         assert_in_step(bank)
 
 
+@pytest.mark.slow
 def test_no_file_log_or_error_has_the_password(tmp_path, store, server, caplog) -> None:
     if not isinstance(server, Postgres):
         pytest.skip("Chroma's server asks for no password")
@@ -224,6 +229,8 @@ def test_settings_are_kept_without_passwords(tmp_path: Path) -> None:
         assert bank.settings.store.config == plain["config"], "it has no password: it is kept"
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("sync", ["commit", "checkpoint"])
 def test_a_run_goes_on_while_its_server_is_away(tmp_path, store, server, sync: str) -> None:
     def settings(store: dict[str, Any], sync: str) -> Settings:
@@ -251,6 +258,7 @@ def test_a_run_goes_on_while_its_server_is_away(tmp_path, store, server, sync: s
     assert ticks == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["address", "environment"])
 def test_a_run_that_goes_on_gets_its_password_again(
     tmp_path, store, monkeypatch: pytest.MonkeyPatch, given: str

@@ -29,6 +29,7 @@ from tiermem.testing.stories import difference, story_of
 from tiermem.testing.strategies import banks, memories, worlds
 
 pytestmark = [
+    pytest.mark.slow,
     # Third-party code: mem0, Chroma and qdrant.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -18,6 +18,7 @@ from tiermem.testing import AgentMemoryLaws, EmbedderLaws, PolicyLaws, SmallEmbe
 from tiermem.testing.small_world import SmallWorld
 
 pytestmark = [
+    pytest.mark.long,
     # Third-party code: mem0 and qdrant.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -93,6 +93,7 @@ def broken(laws: str, law: str) -> BrokenLaw:
     return caught.value
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("laws", "law", "words"), _cases([each for each in BUGS if each[0] not in IN_PROCESSES])
 )
@@ -102,6 +103,8 @@ def test_a_bug_breaks_a_law_that_the_message_names(laws: str, law: str, words: s
     assert words in message
 
 
+@pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     ("laws", "law", "words"), _cases([each for each in BUGS if each[0] in IN_PROCESSES])
 )
@@ -135,6 +138,7 @@ class TestMine(StoreLaws):
 """
 
 
+@pytest.mark.slow
 def test_pytest_finds_the_laws_and_names_the_broken_one(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MINE)
     paths = f"{TESTS / 'unit' / 'testing'}:{TESTS}:{ROOT / 'src'}"
