@@ -214,36 +214,6 @@ class ThinkingClubs(OpenClubs):
         return Thinking()
 
 
-class Parishes(OpenClubs):
-    """Open clubs in two regions; who may join is for the region to say."""
-
-    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
-        super().setup(rng, agent_ids)
-        self._joins = dict.fromkeys(agent_ids, 0)
-
-    def may_join(self, agent_id: str, group: str) -> bool:
-        self._joins[agent_id] += 1
-        return super().may_join(agent_id, group) and self._joins[agent_id] % 3 != 0
-
-    def get_state(self) -> Any:
-        return {**super().get_state(), "joins": [self._joins[each] for each in self._agents]}
-
-    def set_state(self, state: Any) -> None:
-        super().set_state(state)
-        self._joins = dict(zip(self._agents, state["joins"], strict=True))
-
-    def regions(self) -> Mapping[str, Sequence[str]]:
-        return {"east": self._agents[::2], "west": self._agents[1::2]}
-
-    def get_region(self, name: str) -> Any:
-        own = {agent: self._joins[agent] for agent in self.regions()[name]}
-        return {"tick": self._tick, "joins": own}
-
-    def set_region(self, name: str, state: Any) -> None:
-        self._tick = state["tick"]
-        self._joins.update(state["joins"])
-
-
 class Posting:
     """Posts, asks and leaves, by chance."""
 

@@ -220,9 +220,7 @@ class World(Protocol):
     ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;
     ``groups()`` says once, after :meth:`setup`, which groups there are: ``{"guild": ["alice"]}``;
     ``may_join(agent_id, group)`` says who may join a group now: nobody, without it; a group that
-    nobody has joined yet begins with its first member;
-    ``regions()`` says how the world splits: ``{"valley": ["alice"]}``, with ``get_region(name)``
-    and ``set_region(name, state)``, so that workers of a spread run apply actions in parallel.
+    nobody has joined yet begins with its first member.
     """
 
     def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:

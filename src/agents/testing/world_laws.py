@@ -15,8 +15,7 @@ from ..simulation.loop.loop import Loop
 from ..simulation.loop.streams import Streams
 from ..simulation.protocols import Policy, World
 from ..storage.leftovers import TemporaryFolder
-from .apart import Apart
-from .laws import DoesNotApply, law, must
+from .laws import law, must
 from .processes import elsewhere, file_of, started
 from .shared_draws import SharedDraws
 from .stories import Story, difference, story_of
@@ -194,29 +193,6 @@ class WorldLaws(Play):
             f"killed with SIGKILL after tick {begun} and resumed, the run is another: does "
             "get_state() leave something out?",
         )
-
-    @law
-    def test_regions_that_act_apart_give_the_same_run(self) -> None:
-        """regions(), each in a world of its own"""
-        if not hasattr(self.world(), "regions"):
-            raise DoesNotApply("the world does not split")
-        _same(
-            self._first(),
-            self.told("story_apart"),
-            "with each region in a world of its own, the run is another: does get_region() leave "
-            "something out, or do agents of two regions share a stream?",
-        )
-
-    def story_apart(self) -> Story:
-        """A run whose regions act in worlds of their own."""
-        settings = self.bank_settings()
-        with MemoryBank.ephemeral(settings) as bank:
-            world = Apart(self.world, settings.seed, settings.simulation.streams)
-            loop = Loop(bank, world, self.policy(world.world), list(self.agents))
-            loop.begin(self.memories())
-            for _ in range(self.ticks):
-                loop.tick()
-            return story_of(bank)
 
     def two_stories_and_one_anew(self) -> list[Story]:
         """Two runs in this process, and one whose world is made anew again and again."""

@@ -11,9 +11,6 @@ from agents.config.load import load_settings
 from agents.simulation.runs.run import Run
 from agents.simulation.shards.splitting import cell_folder
 from spread_runs import engine, results
-from telling_worlds import OpenClubs, Parishes
-from tiermem.testing import WorldLaws
-from tiermem.testing.stories import difference
 
 CODE = Path(__file__).parents[2]
 TICKS = 8
@@ -82,47 +79,14 @@ def test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("world", "more"),
-    [
-        ("Parishes", {}),
-        (
-            "ThinkingClubs",
-            {
-                "retrieval": {"mode": "vector", "score": "generative", "trust": True},
-                "reflection": {"enabled": True, "threshold": 9},
-                "decay": {"enabled": True, "half_life": {"normal": 1, "important": 2}},
-                "temperature": {"compact_every": 2},
-            },
-        ),
-    ],
-    ids=["regions", "recency and decay"],
-)
-def test_worlds_that_split_and_boards_that_fade_are_the_same(
-    tmp_path: Path, world: str, more: dict[str, Any]
-) -> None:
-    settings = scenario(world, **more)
+def test_boards_that_fade_are_the_same(tmp_path: Path) -> None:
+    settings = scenario(
+        "ThinkingClubs",
+        retrieval={"mode": "vector", "score": "generative", "trust": True},
+        reflection={"enabled": True, "threshold": 9},
+        decay={"enabled": True, "half_life": {"normal": 1, "important": 2}},
+        temperature={"compact_every": 2},
+    )
     local, spread = (ended(begun(tmp_path / str(n), settings, n)) for n in (0, 2))
     assert spread == local
     assert results(tmp_path / "2") == results(tmp_path / "0")
-
-
-class OfParishes(WorldLaws):
-    agents = ("agent_00", "agent_01", "agent_02", "agent_03")
-    made: type[OpenClubs] = Parishes
-
-    def make(self) -> OpenClubs:
-        return self.made()
-
-
-class OfForgetfulParishes(OfParishes):
-    class made(Parishes):  # noqa: N801 - an attribute of the laws
-        def get_region(self, name: str) -> Any:
-            return {**super().get_region(name), "joins": {}}
-
-
-@pytest.mark.slow
-def test_the_laws_of_worlds_ask_each_region_who_may_join() -> None:
-    laws, other = OfParishes(), OfForgetfulParishes()
-    assert difference(laws.story(), laws.story_apart()) is None
-    assert difference(other.story(), other.story_apart()) is not None

@@ -52,13 +52,8 @@ def act(
     order: Iterable[str],
     actions: Mapping[str, Sequence[object]],
     tick: int,
-    agents: Collection[str] | None = None,
 ) -> dict[str, list[Deed]]:
-    """Apply the actions of each agent; the deeds of each agent, in the order of acting.
-
-    ``agents`` are all that may hear, if those are more than have actions here.
-    """
-    agents = actions if agents is None else agents
+    """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
     own = getattr(world, "actions", ())
     deeds: dict[str, list[Deed]] = {}
     for agent in order:
@@ -68,7 +63,7 @@ def act(
             if not isinstance(each, _COMPOSED) or each.action.name in own:
                 done.append(_act(world, agent, read_action(each), tick))
             elif isinstance(each, Speech):
-                done.append(_tell(world, agent, each, agents, tick))
+                done.append(_tell(world, agent, each, actions, tick))
             else:
                 done.append(_grant(world, each, joined, tick))
     return deeds

@@ -4,25 +4,20 @@ from pathlib import Path
 
 from ...config.settings import Settings
 from ..policies.cassette import Cassette
-from ..protocols import Policy, World
+from ..protocols import Policy
 from ..shards.processes import serve
 from ..shards.worker import Worker
-from .folder import places_of_code, read_folder
-from .scenario import make_world
+from .folder import read_folder
 from .sharded import policy_of
 
 
 def make_worker() -> Worker:
     """A worker that has no cells yet."""
-    return Worker(_policy, _world)
+    return Worker(_policy)
 
 
 def _policy(folder: Path, settings: Settings, cassette: Cassette) -> Policy:
     return policy_of(folder, settings, cassette, read_folder(folder)[1])
-
-
-def _world(folder: Path, settings: Settings) -> World:
-    return make_world(settings, *places_of_code(folder, read_folder(folder)[1]))
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from ..loop.failures import call
 from ..loop.grouping import Boards, BoardUse
 from ..loop.keeping import changed_metrics, check_state, metrics_of, not_kept
 from ..loop.observing import observe
-from ..loop.regions import regions_of
 from ..loop.standing import Standing
 from ..loop.streams import Streams
 from ..protocols import World
@@ -169,42 +167,10 @@ class Driver:
     def _acted(self, decided: Sequence[Any]) -> _Acted:
         """Apply what the agents of each cell decided."""
         order, wanted = self._streams.order(), self._wanted(decided)
-        regions = regions_of(self._world, self._agents, self.tick)
-        if regions is not None:
-            return self._acted_in(regions, order, wanted)
         actions = {agent: wire.actions_of(wanted[agent]) for agent in self._agents}
         deeds = act(self._world, order, actions, self.tick)
         plain = dict(zip(deeds, wire.plain_deeds(deeds.values()), strict=True))
         return _Acted(plain, told_in(deeds), changes_in(deeds))
-
-    def _acted_in(
-        self,
-        regions: Mapping[str, Sequence[str]],
-        order: Sequence[str],
-        wanted: Mapping[str, list[Any]],
-    ) -> _Acted:
-        """Let the workers apply the actions, each in some regions of the world."""
-        place = {agent: at for at, agent in enumerate(order)}
-        orders = {name: sorted(own, key=place.__getitem__) for name, own in regions.items()}
-        frames = [
-            self._encoded(
-                [name, self._call("get_region", name), own, [wanted[agent] for agent in own]],
-                "get_region",
-            )
-            for name, own in orders.items()
-        ]
-        places = placed(list(map(len, orders.values())), len(self._links))
-        done = self._all("apply", self.tick, parts=frames, places=places)[1]
-        result = _Acted({}, [], [])
-        for (name, own), frame in zip(orders.items(), done, strict=True):
-            came, heard, state, changes = wire.decode(frame)
-            self._call("set_region", name, state)
-            result.deeds.update(zip(own, came, strict=True))
-            result.told.extend(wire.told_of(heard))
-            result.changes.extend(GroupChange(*each) for each in changes)
-        result.told.sort(key=itemgetter(0, 1, 2))
-        result.changes.sort(key=lambda each: place[each.agent])
-        return result
 
     def _uses(self, decided: Sequence[Any]) -> list[BoardUse]:
         """What the agents found on boards, in the order in which one process has it."""
@@ -312,18 +278,13 @@ class Driver:
         what: str,
         *arguments: object,
         parts: Sequence[bytes] = (),
-        places: Sequence[Sequence[int]] | None = None,
     ) -> tuple[list[Any], list[bytes]]:
-        """Ask all workers at once; what they say of each cell, in the order of the cells.
-
-        ``places`` are the numbers of each worker's parts, where a part is not for a cell.
-        """
-        places = self._cells if places is None else places
-        for link, cells in zip(self._links, places, strict=True):
+        """Ask all workers at once; what they say of each cell, in the order of the cells."""
+        for link, cells in zip(self._links, self._cells, strict=True):
             self._send(link, [what, *arguments], [parts[cell] for cell in cells] if parts else [])
         values: dict[int, Any] = {}
         frames: dict[int, bytes] = {}
-        for link, cells in zip(self._links, places, strict=True):
+        for link, cells in zip(self._links, self._cells, strict=True):
             value, back = self._answer(link)
             values.update(zip(cells, value or (), strict=False))
             frames.update(zip(cells, back, strict=False))

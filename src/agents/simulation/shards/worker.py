@@ -12,26 +12,22 @@ from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
 from ..loop.standing import Standing
 from ..policies.cassette import Cassette
-from ..protocols import Policy, World
+from ..protocols import Policy
 from . import wire
 from .cell import Cell
 from .log import Frames
-from .split_world import SplitWorld
 from .splitting import CASSETTE, cell_folder
 from .waiting import wait_for
 
 MakePolicy = Callable[[Path, Settings, Cassette], Policy]
 """Makes the policy of a run, whose folder and settings these are."""
-MakeWorld = Callable[[Path, Settings], World]
-"""Makes the world of a run."""
 
 
 class Worker:
     """Answers messages; a message is a call, its arguments, and a part for each cell."""
 
-    def __init__(self, make_policy: MakePolicy, make_world: MakeWorld) -> None:
-        self._make_policy, self._make_world = make_policy, make_world
-        self._split: SplitWorld | None = None
+    def __init__(self, make_policy: MakePolicy) -> None:
+        self._make_policy = make_policy
         self._cells: dict[int, Cell] = {}
 
     def answer(self, message: bytes) -> bytes:
@@ -51,8 +47,6 @@ class Worker:
     ) -> tuple[Any, list[bytes]]:
         """Open the cells; the tick of each, and the states of its agents."""
         settings, folder = load_settings(plain), Path(run)
-        world = partial(self._make_world, folder, settings)
-        self._split = SplitWorld(settings, Standing(rules), world)
         shards = folder / "shards"
         first: Engine | None = None
         for cell in cells:
@@ -93,12 +87,6 @@ class Worker:
         for cell, own in self._cells.items():
             own.bank.checkpoint(Path(folder) / f"cell-{cell:02}.tmck", {"cell": cell})
         return None, []
-
-    def _apply(self, tick: int, *regions: bytes) -> tuple[Any, list[bytes]]:
-        """Apply the actions of the agents in some regions; what came of them, and its state."""
-        if self._split is None:
-            raise RuntimeError("a world is split after the cells were opened")
-        return None, [self._split.apply(tick, each) for each in regions]
 
     def _close(self) -> tuple[Any, list[bytes]]:
         """Close the cells, between two ticks."""
