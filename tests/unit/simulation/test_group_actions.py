@@ -95,7 +95,7 @@ def test_members_find_what_is_posted_from_the_next_tick_on(bank: MemoryBank) -> 
         (post(group=".guild"), "agent"),
         (Action("post_to_group", {"group": "guild"}), "content is missing"),
         (Action("post_to_group", {"group": "guild", "content": "x", "as": "bob"}), "no argument"),
-        (Action("leave_group", {"group": "town"}), "no member"),
+        (Action("leave_group", {"group": "town"}), "not a member"),
         (Action("leave_group", {"group": ["guild"]}), "agent"),
         (Action("join_group", {"group": "guild"}), "alice is a member of guild already"),
         (Action("join_group", {"group": "town"}), "nobody can join a group here"),

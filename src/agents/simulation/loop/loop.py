@@ -5,22 +5,18 @@ from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput, SimulationError
-from ...memory.records import Hits
 from ...storage.interrupts import first
 from ..protocols import Policy, World
 from .acting import act, changes_in, told_in
-from .deciding import Together, decide
+from .deciding import Together
 from .decisions import DecisionLog
 from .failures import call
-from .flushing import Contexts
 from .grouping import Boards, used_in
-from .keeping import changed_metrics, groups_of, metrics_of, not_kept
+from .keeping import changed_metrics, check_state, groups_of, metrics_of, not_kept
+from .minds import Minds
 from .observing import observe
-from .recording import Recording
-from .remembering import remember
 from .standing import NO_RULES, Standing
-from .streams import Streams
-from .tick_end import do_what_is_due, record_tick
+from .tick_end import tick_record
 
 __all__ = ["Loop", "Together"]
 
@@ -42,16 +38,12 @@ class Loop:
     ) -> None:
         self._bank = bank
         self._world = world
-        self._policy = policy
         self._agents = list(agent_ids)
-        version = bank.settings.simulation.streams
         self._rules = rules
-        self._streams = Streams(bank.settings.seed, self._agents, version, rules)
-        self._errors: dict[str, list[str]] = {}
+        self._minds = Minds(bank, policy, self._agents, rules)
         self._spent = False
         self._names: list[str] | None = None
         """The names of the metrics."""
-        self._contexts = Contexts(bank, self._agents) if bank.settings.flush.enabled else None
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are the agents' first memories.
@@ -60,14 +52,13 @@ class Loop:
         not what they were. Such a difference shows that ``get_state`` or ``set_state`` leaves
         something out, unless the metric changes every time it is asked for.
         """
-        self._streams.begin(0)
-        self._call("setup", self._streams.world, tuple(self._agents))
+        streams = self._minds.streams
+        streams.begin(0)
+        self._call("setup", streams.world, tuple(self._agents))
         kept = self._bank.ticks.state()
         if kept is not None:
             self._call("set_state", kept["world"])
-            self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
-            if self._contexts is not None and "contexts" in kept:  # a branch may switch flushes on
-                self._contexts.set_state(kept["contexts"])
+            self._minds.go_on(kept)
             found = self._differences()
             # metrics() may have changed the world.
             self._call("set_state", self._bank.ticks.state()["world"])
@@ -75,7 +66,7 @@ class Loop:
         with self._bank.transaction():
             self._bank.add_many(memories)
             self._make_groups()
-            self._record(())
+            self._record(self._minds.counts())
         return []
 
     def _make_groups(self) -> None:
@@ -113,43 +104,31 @@ class Loop:
         return record
 
     def _tick(self) -> dict[str, Any]:
-        bank, streams, agents = self._bank, self._streams, self._agents
-        number = bank.tick + 1
-        with bank.transaction():
-            bank.advance(number)
-            streams.begin(number)
+        minds, agents, number = self._minds, self._agents, self._bank.tick + 1
+        with self._bank.transaction():
+            minds.begin(number)
             seen = dict(zip(agents, observe(self._world, agents, number), strict=True))
             if self._rules:
                 seen = self._rules.heard(seen, number)
-            decided = decide(bank, self._policy, streams.agents, seen, self._errors, self._rules)
-            log = DecisionLog(
-                list(map(self._rules.remembered, decided.observations)), decided.given
-            )
+            decided = minds.decide(seen)
+            log = minds.log(decided)
             actions = dict(zip(agents, decided.actions, strict=True))
-            deeds = act(self._world, streams.order(), actions, number)
+            deeds = act(self._world, minds.streams.order(), actions, number)
             boards = Boards(used_in(decided.asked), changes_in(deeds))
-            recording = remember(
-                bank, self._policy, streams.agents, self._contexts, self._rules,
-                decided, deeds, told_in(deeds), boards, log,
-            )  # fmt: skip
-            self._errors = recording.errors
+            counts = minds.remember(decided, deeds, told_in(deeds), boards, log)
             self._call("end_tick")
-            do_what_is_due(bank)
-            return self._record(decided.given.hits, log, recording)
+            return self._record(counts, log)
 
-    def _record(
-        self,
-        found: Sequence[Hits],
-        log: DecisionLog | None = None,
-        recording: Recording | None = None,
-    ) -> dict[str, Any]:
-        metrics, state = self._metrics(), self._call("get_state")
+    def _record(self, counts: dict[str, Any], log: DecisionLog | None = None) -> dict[str, Any]:
+        bank, metrics, world = self._bank, self._metrics(), self._call("get_state")
         try:
-            return record_tick(
-                self._bank, self._contexts, log, found, metrics, state, self._errors, recording
-            )
+            check_state(world)
+            record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
+            kept = (log.retrieved, log.packed()) if log else (b"", b"")
+            bank.ticks.record(record, {"world": world, **self._minds.state()}, *kept)
         except (InvalidInput, ValueError) as error:
-            raise not_kept(self._world, self._bank.tick, error) from error
+            raise not_kept(self._world, bank.tick, error) from error
+        return record
 
     def _metrics(self) -> dict[str, float]:
         metrics = metrics_of(self._world, self._bank.tick, self._names)

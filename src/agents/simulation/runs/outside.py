@@ -23,7 +23,7 @@ from ...version import __version__
 from ..loop.decisions import DONE, FAILED, DecisionLog
 from ..loop.keeping import check_number
 from ..loop.repeats import Repeats
-from ..loop.tick_end import do_what_is_due, tick_record
+from ..loop.tick_end import do_what_is_due, tick_counts, tick_record
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..worlds.outside import Outside
 from .folder import FORMAT, make_folder
@@ -298,10 +298,12 @@ class OutsideRun:
         self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
     ) -> None:
         agents = list(self._agents)  # all that ever came: the log has a place for each
-        record = {**tick_record(self.bank, found, metrics), "agents": len(agents)}
+        bank, counts = self.bank, tick_counts(self.bank, found)
+        record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
+        record["agents"] = len(agents)
         state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
         kept = (log.retrieved, log.packed()) if log else (b"", b"")
-        self.bank.ticks.record(record, state, *kept)
+        bank.ticks.record(record, state, *kept)
         self.record = record
 
     def _numbers(self) -> dict[str, float]:

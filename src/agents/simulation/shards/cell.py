@@ -10,18 +10,14 @@ from typing import Any
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...memory.records import Hits
-from ...memory.sources import Telling
 from ...storage.embedding.embedders import Embedder
 from ...storage.resident.fingerprint import fingerprint
-from ..loop.acting import Deed, read_action
-from ..loop.deciding import Decided, decide
-from ..loop.flushing import Contexts
+from ..loop.acting import read_action
+from ..loop.deciding import Decided
 from ..loop.grouping import Boards, Wish, used_in
-from ..loop.remembering import remember
+from ..loop.minds import Minds
 from ..loop.speaking import Speech
 from ..loop.standing import Standing
-from ..loop.streams import Streams
-from ..loop.tick_end import do_what_is_due, later_counts, tick_counts
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from . import wire
 from .log import Frames
@@ -86,14 +82,8 @@ class Cell:
         self._policy = policy
         kept = self.bank.ticks.state()
         self.agents: list[str] = kept["agents"]
-        self._errors: dict[str, list[str]] = kept["errors"]
-        self._streams = Streams(settings.seed, self.agents, settings.simulation.streams, rules)
-        self._rules = rules
-        self._contexts: Contexts | None = None
-        if settings.flush.enabled:
-            self._contexts = Contexts(self.bank, self.agents)
-            if "contexts" in kept:
-                self._contexts.set_state(kept["contexts"])
+        self._minds = Minds(self.bank, policy, self.agents, rules)
+        self._minds.go_on(kept)
         self._decided: Decided | None = None
         self._actions: list[Any] = []
         self._open = ExitStack()
@@ -103,17 +93,9 @@ class Cell:
     def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
         """Begin a tick; the frame of what the agents ask and want to do."""
         self._open.enter_context(self.bank.transaction())
-        self.bank.advance(tick)
-        self._streams.begin(tick)
+        self._minds.begin(tick)
         observations = wire.seen_of(wire.decode(seen))
-        decided = decide(
-            self.bank,
-            policy or self._policy,
-            self._streams.agents,
-            dict(zip(self.agents, observations, strict=True)),
-            self._errors,
-            self._rules,
-        )
+        decided = self._minds.decide(dict(zip(self.agents, observations, strict=True)), policy)
         self._decided = decided
         self._actions = wire.plain_actions(
             [
@@ -132,10 +114,15 @@ class Cell:
 
         ``boards`` has what all agents of the run did with groups, as JSON values.
         """
+        bank, decided = self.bank, self._decided
+        if decided is None:
+            raise RuntimeError("a tick is recorded after it was decided")
         done, told = wire.decode(deeds)
-        return self._record(
-            wire.deeds_of(self._actions, done), wire.told_of(told), Boards.of(boards)
-        )
+        own = dict(zip(self.agents, wire.deeds_of(self._actions, done), strict=True))
+        counts = self._minds.remember(decided, own, wire.told_of(told), Boards.of(boards))
+        bank.ticks.record({"tick": bank.tick}, {"agents": self.agents, **self._minds.state()})
+        self._decided = None
+        return counts
 
     def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, list[Any]]:
         """Do a tick again from the log; the states that changed."""
@@ -144,28 +131,6 @@ class Cell:
         self._actions = actions
         self.record(boards, frames.deeds)
         return self.commit()
-
-    def _record(
-        self, deeds: Sequence[Sequence[Deed]], told: Sequence[Telling], boards: Boards
-    ) -> dict[str, Any]:
-        bank, decided = self.bank, self._decided
-        if decided is None:
-            raise RuntimeError("a tick is recorded after it was decided")
-        recording = remember(
-            bank, self._policy, self._streams.agents, self._contexts, self._rules,
-            decided, dict(zip(self.agents, deeds, strict=True)), told, boards, None,
-        )  # fmt: skip
-        self._errors = recording.errors
-        do_what_is_due(bank)
-        errors = sum(map(len, self._errors.values()))
-        counts = tick_counts(bank, decided.given.hits, errors=errors, no_ops=recording.no_ops)
-        counts |= later_counts(bank, self._contexts, recording)
-        state: dict[str, Any] = {"agents": self.agents, "errors": self._errors}
-        if self._contexts is not None:
-            state["contexts"] = self._contexts.get_state()
-        bank.ticks.record({"tick": bank.tick}, state)
-        self._decided = None
-        return counts
 
     def commit(self) -> dict[str, list[Any]]:
         """Commit the tick; the states that changed."""

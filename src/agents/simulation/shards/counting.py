@@ -5,12 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LARGEST = ("retrieved_most", "hot_utilization")
-_AFTER_METRICS = ("flushes", "flush_failures", "reflections", "insights")
 
 
-def combined(
-    counts: Sequence[Mapping[str, Any]], sizes: Sequence[int], metrics: Mapping[str, float]
-) -> dict[str, Any]:
+def combined(counts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:
     """The counts of all cells, as one bank counts; ``sizes`` are the numbers of their agents."""
     result: dict[str, Any] = {}
     for name in counts[0]:
@@ -20,8 +17,7 @@ def combined(
             result[name] = round(hits / sum(sizes), 6) if sum(sizes) else 0.0
         else:
             result[name] = max(values) if name in _LARGEST else sum(values)
-    after = {name: result.pop(name) for name in _AFTER_METRICS if name in result}
-    return {**result, "metrics": metrics, **after}
+    return result
 
 
 def state_hash(seed: int, dims: int, tick: int, states: Mapping[str, tuple[int, bytes]]) -> str:

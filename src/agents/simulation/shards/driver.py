@@ -21,6 +21,7 @@ from ..loop.keeping import changed_metrics, check_state, metrics_of, not_kept
 from ..loop.observing import observe
 from ..loop.standing import Standing
 from ..loop.streams import Streams
+from ..loop.tick_end import tick_record
 from ..protocols import World
 from . import wire
 from .carriers import Link, WorkerLost
@@ -148,11 +149,8 @@ class Driver:
             raise
         for states in self._committed():
             self._changed(states)
-        return {
-            "tick": number,
-            "state_hash": self.state_hash(),
-            **combined(counted, list(map(len, self._members)), metrics),
-        }
+        counts = combined(counted, list(map(len, self._members)))
+        return tick_record(number, self.state_hash(), counts, metrics)
 
     def _committed(self) -> list[Any]:
         """Let the cells commit the tick, which is in the log; the states that changed."""

@@ -12,14 +12,11 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import RunError
 from ...memory.sources import Telling
 from ..loop.acting import Deed
-from ..loop.deciding import decide
-from ..loop.decisions import DecisionLog
-from ..loop.flushing import Contexts
 from ..loop.grouping import Boards
-from ..loop.remembering import remember
+from ..loop.keeping import check_state
+from ..loop.minds import Minds
 from ..loop.standing import Standing
-from ..loop.streams import Streams
-from ..loop.tick_end import do_what_is_due, record_tick
+from ..loop.tick_end import tick_record
 from ..policies.cassette import Cassette
 from ..protocols import Observation, Policy
 from . import wire
@@ -35,22 +32,13 @@ class Merging:
     def __init__(self, bank: MemoryBank, cells: int, policy: Policy, rules: Standing) -> None:
         self._bank, self._policy = bank, policy
         self._agents = bank.settings.simulation.agent_ids()
-        self._streams = Streams(
-            bank.settings.seed, self._agents, bank.settings.simulation.streams, rules
-        )
-        self._rules = rules
         self._members = members(self._agents, cells)
-        kept = bank.ticks.state()
-        self._errors = kept["errors"]
-        self._contexts: Contexts | None = None
-        if bank.settings.flush.enabled:
-            self._contexts = Contexts(bank, self._agents)
-            if "contexts" in kept:
-                self._contexts.set_state(kept["contexts"])
+        self._minds = Minds(bank, policy, self._agents, rules)
+        self._minds.go_on(bank.ticks.state())
 
     def tick(self, entry: Entry) -> dict[str, Any]:
         """Do a tick again; its record."""
-        bank, streams = self._bank, self._streams
+        bank, minds = self._bank, self._minds
         if entry.tick != bank.tick + 1:
             raise RunError(
                 f"the log has tick {entry.tick}, and the bank is at tick {bank.tick}",
@@ -59,23 +47,17 @@ class Merging:
         seen, deeds, told, asked = self._read(entry)
         policy = policy_again(self._policy, bank.settings, asked)
         with bank.transaction():
-            bank.advance(entry.tick)
-            streams.begin(entry.tick)
-            decided = decide(bank, policy, streams.agents, seen, self._errors, self._rules)
-            log = DecisionLog(
-                list(map(self._rules.remembered, decided.observations)), decided.given
-            )
-            recording = remember(
-                bank, self._policy, streams.agents, self._contexts, self._rules,
-                decided, {agent: deeds[agent] for agent in streams.order()}, told,
-                Boards.of(entry.boards), log,
-            )  # fmt: skip
-            self._errors = recording.errors
-            do_what_is_due(bank)
-            return record_tick(
-                bank, self._contexts, log, decided.given.hits, entry.metrics,
-                json.loads(entry.state), self._errors, recording,
-            )  # fmt: skip
+            minds.begin(entry.tick)
+            decided = minds.decide(seen, policy)
+            log = minds.log(decided)
+            own = {agent: deeds[agent] for agent in minds.streams.order()}
+            counts = minds.remember(decided, own, told, Boards.of(entry.boards), log)
+            record = tick_record(entry.tick, bank.state_hash(), counts, entry.metrics)
+            world = json.loads(entry.state)
+            check_state(world)
+            state = {"world": world, **minds.state()}
+            bank.ticks.record(record, state, log.retrieved, log.packed())
+            return record
 
     def _read(
         self, entry: Entry
