@@ -37,9 +37,9 @@ from tiermem.simulation import Run
 from tiermem.simulation.effects import effect
 from tiermem.simulation.effects.arms import Arm, Pair
 from tiermem.simulation.effects.experiment import figures
-from tiermem.simulation.loop.loop import Loop
-from tiermem.simulation.loop.standing import Standing
 from tiermem.simulation.runs.branch import apply_edits
+from tiermem.simulation.tick.branch_rules import Standing
+from tiermem.simulation.tick.loop import Loop
 
 TICKS, AT, LIFT = 8, 2, 0.5
 WALKERS = ["w0", "w1", "w2"]

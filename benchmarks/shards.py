@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tiermem.config.load import load_settings
+from tiermem.simulation.runs.placement import LOCAL, Placement
 from tiermem.simulation.runs.run import Run
-from tiermem.simulation.runs.sharded import LOCAL, Placement
 
 WARM = 2
 

@@ -10,8 +10,8 @@ from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.memory.records import Hits
 from agents.simulation.protocols import Action, Ask, Observation, Outcome, Remark
+from agents.simulation.runs.placement import LOCAL, Placement
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import LOCAL, Placement
 
 OUTPUTS = ("metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "config.yaml")
 HERE = "spread_runs"

@@ -41,7 +41,10 @@ MODULES = (
 COMMANDS = {
     "mcp": ("agents.interfaces.mcp.http", "agents.interfaces.mcp.stdio"),
     "serve": ("agents.interfaces.http.server",),
-    "tiermem.simulation": ("tiermem.simulation.runs.sharded", "tiermem.simulation.shards.worker"),
+    "tiermem.simulation": (
+        "tiermem.simulation.runs.placement",
+        "tiermem.simulation.workers.worker",
+    ),
     "tiermem.testing": (
         "hypothesis",
         "pytest",
@@ -216,11 +219,11 @@ def use_stores_warm(children: Any) -> None:
 
     Workers of a run, and what laws ask of another process, are ``children`` too.
     """
-    from agents.simulation.shards import processes
+    from agents.simulation.workers import carriers
     from agents.storage.mem0 import child_process
     from agents.testing import processes as processes_of_laws
 
-    for module in (child_process, processes, processes_of_laws):
+    for module in (child_process, carriers, processes_of_laws):
         module.subprocess = children
 
 

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from .bank.agent_memory import AgentMemory
     from .bank.async_bank import AsyncMemoryBank
     from .bank.memory_bank import MemoryBank
-    from .simulation.runs.trusting import trust
+    from .simulation.runs.trust import trust
 
 __all__ = [
     "TIER_NAMES",
@@ -132,7 +132,7 @@ _LATER = {
     "MemoryBank": ".bank.memory_bank",
     "AgentMemory": ".bank.agent_memory",
     "AsyncMemoryBank": ".bank.async_bank",
-    "trust": ".simulation.runs.trusting",
+    "trust": ".simulation.runs.trust",
 }
 
 

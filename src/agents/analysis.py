@@ -2,6 +2,6 @@
 
 from .simulation.analysis.spread import Spread as Spread
 from .simulation.analysis.study import Study as Study
-from .simulation.runs.studying import study as study
+from .simulation.runs.study import study as study
 
 __all__ = ["Spread", "Study", "study"]

@@ -10,7 +10,7 @@ pytest.importorskip("mesa")
 import tiermem.mesa
 from banks import ROOT
 from tiermem import MemoryBank
-from tiermem.simulation.runs.decisions import decision
+from tiermem.simulation.runs.why import decision
 
 PAGE = (ROOT / "docs/howto/mesa.md").read_text()
 

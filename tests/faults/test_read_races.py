@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import BankDamaged, MemoryBank, analysis
-from agents.simulation.runs import studying
+from agents.simulation.runs import study
 from agents.storage import sqlite
 from banks import contents
 from embedders import Directions
@@ -38,7 +38,7 @@ def change(folder: Path) -> None:
 def test_a_study_reads_again_what_another_process_changed(
     bank: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = studying.read_columns
+    real = study.read_columns
     damaged: list[str] = []
 
     def disturbed(journal: Any, *given: Any) -> Any:
@@ -54,7 +54,7 @@ def test_a_study_reads_again_what_another_process_changed(
             raise
         raise AssertionError("the change disturbed nothing")
 
-    monkeypatch.setattr(studying, "read_columns", disturbed)
+    monkeypatch.setattr(study, "read_columns", disturbed)
     assert analysis.study(bank).agents
     assert damaged
 

@@ -7,9 +7,9 @@ import pytest
 
 from agents import MemoryBank, RunError, SimulationError
 from agents.simulation.runs.compare import last_tick
+from agents.simulation.runs.placement import Placement
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import Placement
-from agents.simulation.shards.log import read_log
+from agents.simulation.workers.log import read_log
 from spread_runs import engine, results, run_to_the_end, scenario
 
 pytestmark = pytest.mark.slow

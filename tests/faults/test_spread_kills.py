@@ -13,9 +13,9 @@ from typing import IO, NamedTuple
 import pytest
 
 from agents import MemoryBank
+from agents.simulation.runs.placement import LOCAL, Placement, is_spread
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import LOCAL, Placement, is_spread
-from agents.simulation.shards.log import read_log
+from agents.simulation.workers.log import read_log
 from spread_runs import results, run_to_the_end, scenario
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from tiermem.simulation.runs.run import Run
-from tiermem.simulation.runs.sharded import Placement
+from tiermem.simulation.runs.placement import Placement
 with Run.open(Path(sys.argv[1]), engine=Placement("processes", int(sys.argv[2]))) as run:
     for link in run._driver._links if run._driver else (run._spread())._links:
         print(link.process.pid, flush=True)

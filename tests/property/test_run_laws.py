@@ -22,9 +22,9 @@ from agents.config.load import load_settings
 from agents.errors import RunError
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
-from agents.simulation.loop.streams import Streams
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.run import Run, checkpoints, go_back
+from agents.simulation.tick.streams import Streams
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, undone
 from examples import examples

@@ -15,11 +15,11 @@ from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
 from agents.config.load import load_settings
-from agents.simulation.runs import sharded
+from agents.simulation.runs import placement
+from agents.simulation.runs.placement import Placement
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.shard_process import make_worker
-from agents.simulation.runs.sharded import Placement
-from agents.simulation.shards.worker import Worker
+from agents.simulation.runs.worker_process import make_worker
+from agents.simulation.workers.worker import Worker
 from examples import number_by_profile
 from spread_runs import HERE, results, run_to_the_end, scenario
 
@@ -61,7 +61,7 @@ worlds = st.fixed_dictionaries(
 
 @pytest.fixture(autouse=True)
 def _workers_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharded, "ProcessLink", InThisProcess)
+    monkeypatch.setattr(placement, "ProcessLink", InThisProcess)
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_random_worlds_have_the_same_hashes_after_every_tick_with_any_workers(
 def run_with_stops(folder: Path, settings: Any, stops: list[int]) -> list[dict[str, Any]]:
     """Run with another number of workers after each stop."""
     here, records = Path(__file__).parents[1], list[dict[str, Any]]()
-    Run.create(folder, settings, scenario=here, engine=sharded.LOCAL).close()
+    Run.create(folder, settings, scenario=here, engine=placement.LOCAL).close()
     for tick, workers in enumerate(stops, 1):
         with Run.open(folder, engine=Placement("processes", workers)) as run:
             assert run.tick == tick - 1

@@ -27,10 +27,10 @@ from tiermem.simulation import (
     Run,
     World,
 )
-from tiermem.simulation.authoring.template import new_world
 from tiermem.simulation.runs.branch import read_edits
 from tiermem.simulation.runs.scenario import check_scenario
 from tiermem.simulation.sweeps.sweep import read_sweep
+from tiermem.simulation.world_template import new_world
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 GUIDES = (

@@ -21,8 +21,8 @@ from .protocols import (
 )
 
 if TYPE_CHECKING:
-    from .loop.loop import Loop
     from .runs.run import Run
+    from .tick.loop import Loop
 
 __all__ = [
     "Action",
@@ -44,7 +44,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import :class:`Loop` and :class:`Run`, which need NumPy, at their first use."""
     if name == "Loop":
-        from .loop.loop import Loop
+        from .tick.loop import Loop
 
         return Loop
     if name == "Run":

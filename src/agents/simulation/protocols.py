@@ -113,7 +113,7 @@ class Observation(NamedTuple):
 
 
 class Action(NamedTuple):
-    """An action of the world, or a memory action: see :mod:`tiermem.simulation.loop.actions`."""
+    """An action of the world, or a memory action: see :mod:`tiermem.simulation.tick.actions`."""
 
     name: str
     arguments: Mapping[str, Any] = NO_ARGUMENTS

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..bank.memory_bank import MemoryBank
 from ..memory.records import Hits
-from ..simulation.loop.loop import Loop, Together
 from ..simulation.protocols import Action, Ask, Observation, Policy, World
+from ..simulation.tick.loop import Loop, Together
 from .laws import law, must
 from .stories import unlike
 from .world_laws import Play

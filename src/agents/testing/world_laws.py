@@ -11,9 +11,9 @@ from ..bank.memory_bank import MemoryBank
 from ..config.load import load_settings
 from ..config.settings import Settings
 from ..errors import ConfigError
-from ..simulation.loop.loop import Loop
-from ..simulation.loop.streams import Streams
 from ..simulation.protocols import Policy, World
+from ..simulation.tick.loop import Loop
+from ..simulation.tick.streams import Streams
 from ..storage.leftovers import TemporaryFolder
 from .laws import law, must
 from .processes import elsewhere, file_of, started

@@ -11,7 +11,7 @@ import pytest
 from agents import MemoryBank
 from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.trusting import trust
+from agents.simulation.runs.trust import trust
 from banks import child
 
 Command = Callable[..., Any]

@@ -8,7 +8,7 @@ from commands import Command, Done, run_command
 
 from agents import MemoryBank
 from agents.simulation.runs.run import Run
-from agents.simulation.shards.cells import members
+from agents.simulation.workers.cells import members
 from spread_runs import engine, scenario
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from agents.simulation.shards import ray_carrier
+from agents.simulation.workers import ray_carrier
 from waiting import ended, until
 
 Command = Callable[..., Any]

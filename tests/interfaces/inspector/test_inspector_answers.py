@@ -16,8 +16,8 @@ from agents.memory.retention import RETENTION_NAMES
 from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.compare import past_bank
-from agents.simulation.runs.decisions import as_json, decision
 from agents.simulation.runs.life import life
+from agents.simulation.runs.why import as_json, decision
 
 AGENTS = [f"agent_{number:02}" for number in range(5)]
 

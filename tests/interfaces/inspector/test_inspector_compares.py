@@ -27,8 +27,8 @@ from agents.interfaces.inspector.site import Site
 from agents.memory.records import Memory
 from agents.simulation.runs.branch import branch, read_edits
 from agents.simulation.runs.compare import compare_runs, only_in
+from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.cells import run_cells
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep

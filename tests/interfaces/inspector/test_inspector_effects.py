@@ -12,7 +12,7 @@ from inspected_sites import ask, looked_at
 from agents.interfaces.inspector.export import write_export
 from agents.interfaces.inspector.parameters import NotThere
 from agents.simulation.effects import Effect, effect
-from agents.simulation.runs.kept_effects import effects_of
+from agents.simulation.runs.found_effects import effects_of
 from waiting import until
 
 AGENT = "agent_01"

@@ -6,8 +6,8 @@ from browsers import Browser, served
 from inspected_sites import ask, looked_at
 
 from agents.config.load import load_settings
-from agents.simulation.runs.decisions import as_json, decision
 from agents.simulation.runs.run import Run
+from agents.simulation.runs.why import as_json, decision
 
 _WORLD = """
 from tiermem.simulation import Ask, Observation

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from inspected_sites import ask, looked_at
 
-from agents.simulation.runs.decisions import decision
+from agents.simulation.runs.why import decision
 from repeating_worlds import AGENTS, ran
 
 

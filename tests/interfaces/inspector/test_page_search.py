@@ -17,8 +17,8 @@ from agents.interfaces.inspector import page_files, search_view
 from agents.interfaces.inspector.export import exported
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
-from agents.simulation.loop.decisions import unpack
-from agents.simulation.runs.decisions import RESULTS
+from agents.simulation.runs.why import RESULTS
+from agents.simulation.tick.decision_log import unpack
 from waiting import until
 
 AGENTS = [f"agent_{number:02}" for number in range(5)]

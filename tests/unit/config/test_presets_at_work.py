@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, MemoryBank, MemoryNotFound, Retention, Temperature
-from agents.simulation.loop.loop import Loop
+from agents.simulation.tick.loop import Loop
 from embedders import Directions
 from worlds import Diary, Mind
 

@@ -14,8 +14,8 @@ from agents import (
     Retention,
 )
 from agents.memory.sources import Links
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
+from agents.simulation.tick.loop import Loop
 from banks import Engine, contents, everything, undone
 from worlds import Diary, Mind
 

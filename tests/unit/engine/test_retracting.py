@@ -11,8 +11,8 @@ from agents import AgentMemory, MemoryBank, MemoryNotFound, Retention
 from agents.engine import telling
 from agents.engine.telling import copied, correcting, deliver
 from agents.memory.sources import HEARD, Heard, Telling
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
+from agents.simulation.tick.loop import Loop
 from agents.storage.state.origins import copies_of
 from agents.storage.state.state import State
 from banks import Engine, contents

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents import MemoryBank, Temperature
-from agents.simulation.loop.loop import Loop
+from agents.simulation.tick.loop import Loop
 from banks import Engine
 from movements import COLD, HOT, WARM, added_hot, commits, hot, moved, small, temperatures, used
 from worlds import Diary, Mind

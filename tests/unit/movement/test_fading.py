@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents import Memory, MemoryBank, Retention, Temperature
-from agents.simulation.loop.loop import Loop
+from agents.simulation.tick.loop import Loop
 from banks import MANUAL, Engine, undone
 from movements import COLD, FADING, HOT, WARM, moved, temperatures
 from worlds import Diary, Mind

@@ -22,7 +22,7 @@ from agents import (
     Tier,
     TierFull,
 )
-from agents.simulation.loop.loop import Loop
+from agents.simulation.tick.loop import Loop
 from banks import MANUAL, Engine, child, undone, value
 from embedders import Counting, Directions
 from worlds import Diary, Mind

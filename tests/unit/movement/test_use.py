@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import AgentMemory, MemoryBank
-from agents.simulation.loop.loop import Loop
+from agents.simulation.tick.loop import Loop
 from banks import Engine
 from movements import commits
 from worlds import Diary, Mind

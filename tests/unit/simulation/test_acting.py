@@ -4,9 +4,9 @@ from collections import OrderedDict
 from typing import Any
 
 from agents import MemoryBank
-from agents.simulation.loop.decisions import unpack
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action
+from agents.simulation.tick.decision_log import unpack
+from agents.simulation.tick.loop import Loop
 from worlds import Diary, Mind
 
 

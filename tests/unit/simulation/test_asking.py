@@ -11,7 +11,7 @@ from agents import MemoryBank
 from agents.errors import SimulationError
 from agents.memory.records import Hits
 from agents.simulation import Action, Ask, Loop, Observation
-from agents.simulation.loop.decisions import unpack
+from agents.simulation.tick.decision_log import unpack
 from worlds import Diary
 
 Engine = Callable[..., MemoryBank]

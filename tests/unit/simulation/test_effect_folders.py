@@ -12,7 +12,7 @@ from agents.config.load import load_settings
 from agents.errors import BankLocked, RunError, SimulationError, TierMemError
 from agents.simulation.effects import effect, which
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.trusting import is_trusted_run, trust
+from agents.simulation.runs.trust import is_trusted_run, trust
 
 pytestmark = pytest.mark.slow
 

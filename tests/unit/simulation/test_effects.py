@@ -13,11 +13,11 @@ from agents.errors import InvalidInput, RunError, TierMemError
 from agents.simulation.effects import effect, expected_cost, which
 from agents.simulation.effects.results import ranking_section
 from agents.simulation.effects.spread import Turn, compare
-from agents.simulation.loop.standing import Standing
-from agents.simulation.loop.streams import Streams
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
+from agents.simulation.tick.branch_rules import Standing
+from agents.simulation.tick.streams import Streams
 
 WORLD = '''
 from tiermem.simulation import Action, Observation, Remark

@@ -8,11 +8,11 @@ import pytest
 from agents.config.load import load_settings
 from agents.errors import TierMemError
 from agents.simulation.effects import effect, which
-from agents.simulation.loop.standing import Standing
 from agents.simulation.runs.branch import branch
-from agents.simulation.runs.decisions import decision
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
+from agents.simulation.runs.why import decision
+from agents.simulation.tick.branch_rules import Standing
 from spread_runs import engine, results
 
 TICKS = 8

@@ -25,15 +25,15 @@ from agents.errors import (
 from agents.errors import InvalidAction as Refused
 from agents.notes import files
 from agents.notes.flush import FLUSH_PROMPT
-from agents.simulation.loop import actions
-from agents.simulation.loop.flushing import Contexts
-from agents.simulation.loop.loop import Loop
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Action, Flushing, Observation, Outcome, Remark
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run, go_back
+from agents.simulation.tick import actions
+from agents.simulation.tick.flush import Contexts
+from agents.simulation.tick.loop import Loop
 from agents.storage.mem0.models import ChatModel
 from banks import contents
 from embedders import Directions

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from agents.errors import RunError
-from agents.simulation.runs.sharded import LOCAL
+from agents.simulation.runs.placement import LOCAL
 from agents.simulation.sweeps.cells import run_cells
 from agents.simulation.sweeps.sweep import read_sweep
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.simulation.runs.kept_effects import effects_section
+from agents.simulation.runs.found_effects import effects_section
 
 EFFECT: dict[str, Any] = {
     "run": "run",

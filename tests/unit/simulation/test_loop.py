@@ -11,9 +11,9 @@ import pytest
 from agents import MemoryBank
 from agents.errors import InvalidAction, SimulationError
 from agents.memory.tiers import Tier
-from agents.simulation.loop.keeping import check_state
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Ask, Observation, Outcome, Remark
+from agents.simulation.tick.loop import Loop
+from agents.simulation.tick.user_code import check_state
 from banks import contents
 from worlds import Diary, Mind
 

@@ -8,7 +8,8 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import InvalidAction
-from agents.simulation.loop.actions import (
+from agents.simulation.protocols import Action, Observation
+from agents.simulation.tick.actions import (
     ASK_ACTIONS,
     GROUP_ACTIONS,
     MEMORY_ACTIONS,
@@ -17,8 +18,7 @@ from agents.simulation.loop.actions import (
     arguments_of,
     as_action,
 )
-from agents.simulation.loop.loop import Loop
-from agents.simulation.protocols import Action, Observation
+from agents.simulation.tick.loop import Loop
 from banks import ROOT, contents
 
 MakeBank = Callable[..., MemoryBank]

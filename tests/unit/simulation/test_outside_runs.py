@@ -4,7 +4,7 @@ import pytest
 
 from agents import InvalidInput
 from agents.config.load import load_settings
-from agents.simulation.runs.outside import OutsideRun
+from agents.simulation.runs.driven_run import OutsideRun
 from agents.simulation.worlds.outside import OUTSIDE
 
 

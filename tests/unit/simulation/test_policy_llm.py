@@ -16,10 +16,10 @@ from agents.config.settings import LlmSettings
 from agents.errors import ConfigError, Diverged, InvalidAction, SimulationError
 from agents.memory.context import render
 from agents.memory.records import Hits
-from agents.simulation.loop.loop import Loop, Together
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.protocols import Action, Observation, Policy, Remark
+from agents.simulation.tick.loop import Loop, Together
 from agents.storage.mem0.models import ChatFailed, ChatModel
 from banks import child
 from embedders import Directions

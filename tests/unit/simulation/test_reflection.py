@@ -11,13 +11,13 @@ import pytest
 from agents import Memory, MemoryBank
 from agents.config.load import load_settings
 from agents.errors import SimulationError
-from agents.simulation.loop.loop import Loop
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Ask, Insight, Observation, Rating, Reflecting
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
+from agents.simulation.tick.loop import Loop
 from embedders import Directions
 
 EACH: dict[str, Any] = {"enabled": True, "threshold": 30}

@@ -8,10 +8,10 @@ from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.simulation import Action
 from agents.simulation.effects.spread import story_of
-from agents.simulation.loop.decisions import asked_first
-from agents.simulation.runs.decisions import decision
-from agents.simulation.runs.outside import OutsideRun
+from agents.simulation.runs.driven_run import OutsideRun
 from agents.simulation.runs.replay import Replay
+from agents.simulation.runs.why import decision
+from agents.simulation.tick.decision_log import asked_first
 from agents.simulation.worlds.outside import OUTSIDE
 from repeating_worlds import AGENTS, ran
 

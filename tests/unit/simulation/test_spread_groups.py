@@ -9,7 +9,7 @@ import pytest
 from agents import MemoryBank
 from agents.config.load import load_settings
 from agents.simulation.runs.run import Run
-from agents.simulation.shards.splitting import cell_folder
+from agents.simulation.workers.cells import cell_folder
 from spread_runs import engine, results
 
 CODE = Path(__file__).parents[2]

@@ -15,17 +15,17 @@ import pytest
 
 from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
 from agents.config.load import load_settings
-from agents.simulation.loop.streams import Stream
 from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.merge import merge
+from agents.simulation.runs.placement import Placement, engine_of
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run, go_back
-from agents.simulation.runs.sharded import Placement, engine_of
-from agents.simulation.shards import driver as driving
-from agents.simulation.shards.cells import MOST_CELLS, cells_for, members, placed
-from agents.simulation.shards.driver import Driver
-from agents.simulation.shards.log import Entry, Frames, TickLog, read_log
-from agents.simulation.shards.processes import ProcessLink
+from agents.simulation.tick.streams import Stream
+from agents.simulation.workers import driver as driving
+from agents.simulation.workers.carriers import ProcessLink
+from agents.simulation.workers.cells import MOST_CELLS, cells_for, members, placed
+from agents.simulation.workers.driver import Driver
+from agents.simulation.workers.log import Entry, Frames, TickLog, read_log
 from spread_runs import engine, results, run_to_the_end, scenario
 
 pytestmark = pytest.mark.slow_after(1)
@@ -310,9 +310,9 @@ def test_a_changed_byte_ends_the_log(tmp_path: Path, entries: list[Entry]) -> No
     assert list(read_log(path)) == entries[:2]
 
 
-def test_another_file_is_no_log(tmp_path: Path) -> None:
+def test_another_file_is_not_a_log(tmp_path: Path) -> None:
     (tmp_path / "ticks.log").write_bytes(b"something else")
-    with pytest.raises(RunError, match="no log of ticks"):
+    with pytest.raises(RunError, match="not a log of ticks"):
         TickLog(tmp_path / "ticks.log")
 
 

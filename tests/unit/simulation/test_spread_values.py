@@ -15,7 +15,7 @@ import pytest
 from agents import SimulationError
 from agents.memory.tiers import Tier
 from agents.simulation.protocols import Action, Observation
-from agents.simulation.shards import wire
+from agents.simulation.workers import wire
 from spread_runs import HERE, results, run_to_the_end, scenario
 
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from agents.errors import InvalidInput
-from agents.simulation.loop.streams import Streams
+from agents.simulation.tick.streams import Streams
 
 AGENTS = ["alice", "bob", "carol", "dora", "emil"]
 
@@ -208,5 +208,5 @@ def test_with_one_stream_every_name_means_the_world() -> None:
 
 @pytest.mark.parametrize("name", ["", "a\0b", 5])
 def test_a_stream_needs_a_name(name: str) -> None:
-    with pytest.raises(InvalidInput, match="no name of a stream"):
+    with pytest.raises(InvalidInput, match="not a name of a stream"):
         begun().world.stream(name)

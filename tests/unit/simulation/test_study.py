@@ -17,9 +17,9 @@ from agents.simulation.analysis.columns import Columns
 from agents.simulation.analysis.needed import distinct
 from agents.simulation.analysis.study import Study
 from agents.simulation.analysis.survival import kaplan_meier
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
-from agents.simulation.runs.studying import facts_of, study_run
+from agents.simulation.runs.study import facts_of, study_run
+from agents.simulation.tick.loop import Loop
 from golden.histories import bank_history
 from worlds import Diary, Mind
 

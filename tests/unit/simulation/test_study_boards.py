@@ -8,9 +8,9 @@ import pytest
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.simulation.analysis.study import Study
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action
-from agents.simulation.runs.studying import study_run
+from agents.simulation.runs.study import study_run
+from agents.simulation.tick.loop import Loop
 from worlds import Diary, Mind
 
 LIE, TRUTH = "the bridge is closed", "the bridge is open"

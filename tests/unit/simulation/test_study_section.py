@@ -11,10 +11,10 @@ from agents.config.load import load_settings
 from agents.simulation.analysis import study as studies
 from agents.simulation.analysis.figures import section
 from agents.simulation.analysis.study import Study
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.reports.numbers import number
-from agents.simulation.runs.studying import study_run
+from agents.simulation.runs.study import study_run
+from agents.simulation.tick.loop import Loop
 from worlds import Diary, Mind
 
 SETTINGS: dict[str, Any] = {"storage": {"sync": "manual"}}

@@ -7,8 +7,8 @@ import pytest
 
 from agents import InvalidAction, MemoryBank, SimulationError
 from agents.memory.sources import Source, Telling
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
+from agents.simulation.tick.loop import Loop
 from banks import Engine, contents
 from worlds import Diary, Mind
 

@@ -10,8 +10,8 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation, Policy, World
+from agents.simulation.tick.loop import Loop
 from agents.simulation.worlds.rumor import HERALD, PAYMASTER, Rumor
 from examples import some
 

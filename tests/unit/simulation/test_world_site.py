@@ -8,8 +8,8 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Ask, Policy, World
+from agents.simulation.tick.loop import Loop
 from agents.simulation.worlds.site import Site
 
 BUILDERS = [f"agent_{number:02}" for number in range(4)]

@@ -10,8 +10,8 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
-from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Policy, World
+from agents.simulation.tick.loop import Loop
 from agents.simulation.worlds.town import DAY, Town
 
 PEOPLE = [f"agent_{number:02}" for number in range(12)]

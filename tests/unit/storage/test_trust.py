@@ -13,8 +13,8 @@ import pytest
 
 from agents import MemoryBank, TrustError, Untrusted, trust
 from agents.bank import history
-from agents.simulation.runs.trusting import trusted, untrust
-from agents.simulation.shards import processes
+from agents.simulation.runs.trust import trusted, untrust
+from agents.simulation.workers import carriers
 from agents.storage import trust as trust_module
 from agents.storage.journal.journal import Journal
 from agents.storage.mem0 import child_process
@@ -223,7 +223,7 @@ def test_a_worker_takes_modules_from_the_current_folder_only_if_its_driver_does(
     (tmp_path / "theirs.py").write_text("open('imported', 'w')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [""] * looks_there + [each for each in sys.path if each])
-    link = processes.ProcessLink("theirs")
+    link = carriers.ProcessLink("theirs")
     link.process.wait()
     link.end()
     assert Path("imported").exists() is looks_there

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from agents import MemoryBank
-from agents.simulation.loop.loop import Loop
+from agents.simulation.tick.loop import Loop
 from agents.storage.embedding.embedders import OfflineEmbedder
 from agents.storage.mem0.connection import connect
 from examples import examples

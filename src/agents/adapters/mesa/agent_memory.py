@@ -10,7 +10,7 @@ from ...memory.records import Hits, Memory, Scalar
 from ...memory.requests import action_text
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ...simulation.protocols import Action
-from ...simulation.runs.outside import OutsideRun
+from ...simulation.runs.driven_run import OutsideRun
 from .kept import KeptMemories
 
 

@@ -14,8 +14,8 @@ from ...bank.opening import Config
 from ...config.load import load_settings
 from ...errors import InvalidInput
 from ...memory.tiers import TIER_NAMES
+from ...simulation.runs.driven_run import OutsideRun, Tick
 from ...simulation.runs.outputs import TICK
-from ...simulation.runs.outside import OutsideRun, Tick
 from ...simulation.worlds.outside import OUTSIDE
 from ..names import agent_id_of
 from .agent_memory import MesaMemory, refuse_copies

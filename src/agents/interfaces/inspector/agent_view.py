@@ -14,9 +14,16 @@ from ...memory.records import Explanation, Hit, Hits, Memory
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from ...search.explain import OVER_BUDGET
-from ...simulation.loop.decisions import Kept
-from ...simulation.runs.births import FORGOTTEN, births, new_memories, text_of
-from ...simulation.runs.decisions import Decision, as_json, retold
+from ...simulation.runs.why import (
+    FORGOTTEN,
+    Decision,
+    as_json,
+    births,
+    new_memories,
+    retold,
+    text_of,
+)
+from ...simulation.tick.decision_log import Kept
 from .inspected import Inspected
 from .parameters import CantTell, Parameters
 from .reasons import Recalled, recalled, with_reasons

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ...simulation.loop.decisions import Kept
-from ...simulation.runs.decisions import RESULTS
+from ...simulation.runs.why import RESULTS
+from ...simulation.tick.decision_log import Kept
 from .slices import Slices, batched
 
 QUERY, ASKED, DID = "query", "asked", "did"

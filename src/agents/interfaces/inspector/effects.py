@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...simulation.reports.numbers import no_interval
-from ...simulation.runs.kept_effects import effects_of
+from ...simulation.runs.found_effects import effects_of
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 

@@ -17,7 +17,7 @@ from ...memory.records import id_prefix, sequence_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ...simulation.policies.cassette import Cassette, Exchange
-from ...simulation.runs.sharded import reading
+from ...simulation.runs.placement import reading
 from ...simulation.worlds.outside import is_outside
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal

@@ -23,10 +23,9 @@ from ...memory.sources import source_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ...rules.transitions import end_after
-from ...simulation.loop.decisions import Kept
-from ...simulation.runs.births import FORGOTTEN, births
-from ...simulation.runs.decisions import RESULTS, part_of
 from ...simulation.runs.life import told
+from ...simulation.runs.why import FORGOTTEN, RESULTS, births, part_of
+from ...simulation.tick.decision_log import Kept
 from .agent_view import born_in, memory_row, no_decisions, texts_of
 from .inspected import Inspected
 from .parameters import NotThere, Parameters

@@ -16,8 +16,8 @@ from ...errors import BankDamaged, TierMemError
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...simulation.loop.decisions import REFUSAL, Kept, unpack
-from ...simulation.runs.studying import earlier_memories
+from ...simulation.runs.study import earlier_memories
+from ...simulation.tick.decision_log import REFUSAL, Kept, unpack
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit

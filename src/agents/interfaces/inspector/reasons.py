@@ -9,7 +9,7 @@ from ...engine.groups import group_of
 from ...memory.records import Memory
 from ...memory.temperature import Temperature
 from ...memory.tiers import TIER_NAMES
-from ...simulation.loop.decisions import Kept
+from ...simulation.tick.decision_log import Kept
 from .inspected import Inspected
 
 Recalled = dict[str, Memory]

@@ -9,9 +9,9 @@ import orjson
 
 from ...memory.events import Added, Event, Succeeded, decode
 from ...memory.records import memory_id
-from ...simulation.loop.decisions import unpack
-from ...simulation.runs.decisions import FORGOTTEN
 from ...simulation.runs.life import told
+from ...simulation.runs.why import FORGOTTEN
+from ...simulation.tick.decision_log import unpack
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow

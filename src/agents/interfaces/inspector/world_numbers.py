@@ -13,7 +13,7 @@ from ...simulation.protocols import World
 from ...simulation.runs.folder import places_of_code, read_folder
 from ...simulation.runs.outputs import by_agent_of
 from ...simulation.runs.scenario import make_world, set_up
-from ...simulation.runs.trusting import is_trusted_run
+from ...simulation.runs.trust import is_trusted_run
 from ...simulation.worlds import WORLDS
 from ...storage.journal.ticks import TickRow
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...storage.vectors import norms, product_dtype, products
-from ..loop.decisions import asked_first
+from ..tick.decision_log import asked_first
 from .columns import NOT_GONE, Columns, Numbers
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...errors import Diverged, RunError, SimulationError, TierMemError
-from ..loop.decisions import plain
 from ..runs.branch import branch
 from ..runs.folder import read_folder
 from ..runs.replay import Replay
 from ..runs.run import Run
+from ..tick.decision_log import plain
 from .interventions import Change, Intervention
 
 

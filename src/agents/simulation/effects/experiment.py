@@ -10,8 +10,8 @@ from ...errors import InvalidInput
 from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.folder import as_run_error, read_folder
-from ..runs.kept_effects import AS_IT_WAS, CHANGED
-from ..runs.trusting import check_run
+from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.trust import check_run
 from ..statistics import differences
 from ..sweeps.worker import KILLED, in_processes
 from ..worlds.outside import check_inside

@@ -13,8 +13,8 @@ from ...errors import RunError, TierMemError
 from ...storage.leftovers import TemporaryFolder, is_temporary
 from ...storage.private_files import make_folder, replace_file
 from ..runs.folder import clear_up, name_beside, not_of_a_run, put_in_place, read_folder
-from ..runs.kept_effects import AS_IT_WAS, CHANGED
-from ..runs.trusting import is_trusted_run, seal_run
+from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.trust import is_trusted_run, seal_run
 
 _FOUND = "effect.json"
 _HALF = "unfinished.txt"

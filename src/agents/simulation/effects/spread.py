@@ -11,11 +11,10 @@ from ...engine.groups import is_board
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...memory.sources import source_of
-from ..loop.decisions import Kept
-from ..runs.births import FORGOTTEN, births, new_memories, text_of
 from ..runs.decision_table import kept_decisions
-from ..runs.decisions import RESULTS
 from ..runs.folder import as_run_error, read_folder
+from ..runs.why import FORGOTTEN, RESULTS, births, new_memories, text_of
+from ..tick.decision_log import Kept
 
 
 class Turn(NamedTuple):

@@ -15,8 +15,8 @@ from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.decision_table import kept_decisions
 from ..runs.folder import as_run_error, read_folder
-from ..runs.kept_effects import AS_IT_WAS, CHANGED
-from ..runs.trusting import check_run
+from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.trust import check_run
 from ..statistics import differences
 from ..sweeps.worker import KILLED
 from .arms import Pair, check_null, future_pair, run_arm

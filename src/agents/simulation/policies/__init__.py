@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import InvalidAction
-from ..loop.actions import as_action
+from ..tick.actions import as_action
 
 __all__ = ["as_actions", "check_keepable"]
 

@@ -18,8 +18,8 @@ from ...errors import ChatFailed, ConfigError, InvalidInput
 from ...memory.context import one_line, render
 from ...memory.records import Hits, Memory
 from ...notes.flush import SILENT_REPLY
-from ..loop.actions import ASK_ACTIONS, GROUP_ASKS, NO_OP, OWN_ACTIONS
 from ..protocols import Action, Answer, Ask, Insight, Observation
+from ..tick.actions import ASK_ACTIONS, GROUP_ASKS, NO_OP, OWN_ACTIONS
 from . import as_actions, check_keepable
 from .cassette import Cassette, Exchange, hash_prompt
 from .reflection_prompts import (

@@ -18,9 +18,9 @@ from ...version import __version__
 from ..worlds.outside import check_inside
 from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code
+from .placement import reading
 from .scenario import check_scenario
-from .sharded import reading
-from .trusting import check_run, is_trusted_run, seal_run
+from .trust import check_run, is_trusted_run, seal_run
 
 _FORM = (
     "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
@@ -52,7 +52,7 @@ def branch(
     """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits.
 
     ``rules`` hold in every tick of the new run, beside those of ``parent``: see
-    :mod:`tiermem.simulation.loop.standing`.
+    :mod:`tiermem.simulation.tick.branch_rules`.
     """
     settings, about = reading(parent)
     check_inside(settings)

@@ -14,7 +14,7 @@ from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...notes.markdown import split_lines
 from .folder import as_run_error, read_folder
-from .sharded import reading
+from .placement import reading
 
 _TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")
 _USE = ("access_count", "last_access_tick", "relevance")

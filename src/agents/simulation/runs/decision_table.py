@@ -12,9 +12,9 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import RunError
 from ...memory.records import id_prefix, memory_id
-from ..loop.decisions import REFUSAL, UNANSWERED, Kept, unpack
+from ..tick.decision_log import REFUSAL, UNANSWERED, Kept, unpack
 from ..worlds.outside import agents_of
-from .decisions import RESULTS, errors_in, part_of, reasons
+from .why import RESULTS, errors_in, part_of, reasons
 
 if TYPE_CHECKING:
     import pyarrow as pa

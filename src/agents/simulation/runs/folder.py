@@ -21,7 +21,7 @@ from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage import private_files
 from ...storage.leftovers import is_alive, is_temporary
 from ...storage.private_files import replace_file
-from ..loop.standing import check_rules
+from ..tick.branch_rules import check_rules
 
 FORMAT = 1
 

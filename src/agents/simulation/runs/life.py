@@ -24,9 +24,9 @@ from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ..worlds.outside import agents_of
 from .decision_table import kept_decisions
-from .decisions import FORGOTTEN, part_of
 from .folder import as_run_error
-from .sharded import reading
+from .placement import reading
+from .why import FORGOTTEN, part_of
 
 _CAUSES = {
     "set": "by a call or an action",

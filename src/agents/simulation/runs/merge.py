@@ -7,14 +7,14 @@ from ...bank import history
 from ...errors import RunError
 from ...storage.private_files import copy_file
 from ..policies.cassette import Cassette
-from ..shards.merging import gather_cassettes
-from ..shards.splitting import CASSETTE, SHARDS, base_of
+from ..workers.cells import CASSETTE, SHARDS, base_of
+from ..workers.merge import gather_cassettes
 from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code
+from .placement import LOCAL, is_spread, reading
 from .run import Run
 from .scenario import check_scenario
-from .sharded import LOCAL, is_spread, reading
-from .trusting import check_run, is_trusted_run, seal_run
+from .trust import check_run, is_trusted_run, seal_run
 
 
 def merge(folder: Path, out: Path, *, force: bool = False) -> dict[str, Any]:

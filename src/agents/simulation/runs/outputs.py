@@ -26,13 +26,13 @@ from ...memory.retention import RETENTION_NAMES
 from ...memory.tiers import TIER_NAMES
 from ...storage.private_files import replace_file
 from ..analysis.figures import section
-from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
+from ..tick.user_code import check_number
 from ..worlds.outside import agents_of, is_outside
 from .decision_table import decision_table, why_not
-from .kept_effects import effects_section
-from .studying import study_run
+from .found_effects import effects_section
+from .study import study_run
 
 if TYPE_CHECKING:
     import pyarrow as pa

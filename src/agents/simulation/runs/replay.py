@@ -12,19 +12,19 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
 from ...storage.interrupts import first
-from ..loop.decisions import plain
-from ..loop.loop import Loop
-from ..loop.standing import Standing
 from ..policies.cassette import Cassette
+from ..tick.branch_rules import Standing
+from ..tick.decision_log import plain
+from ..tick.loop import Loop
 from ..worlds.outside import check_inside
 from . import outputs
 from .compare import Difference, differences, shown
 from .decision_table import decision_table
 from .folder import as_run_error, checkpoints, places_of_code
-from .going_back import is_of_run
+from .placement import reading
+from .rewind import is_of_run
 from .scenario import first_memories, make_policy, make_world
-from .sharded import reading
-from .trusting import check_run
+from .trust import check_run
 
 _MOST_CHANGES = 5
 

@@ -38,14 +38,13 @@ from ...errors import (
 from ...storage.private_files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
-from ..loop.loop import Loop
-from ..loop.standing import Standing
 from ..policies.cassette import Cassette
-from ..shards.driver import Driver
-from ..shards.splitting import SHARDS, split
+from ..tick.branch_rules import Standing
+from ..tick.loop import Loop
+from ..workers.cells import SHARDS, split
+from ..workers.driver import Driver
 from ..worlds.outside import check_inside
 from . import outputs
-from .decisions import Decision, decision
 from .folder import (
     FORMAT,
     Say,
@@ -60,10 +59,8 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
-from .going_back import go_back, is_of_run, restore_newest
 from .life import Life, life
-from .scenario import check_scenario, first_memories, make_policy, make_world
-from .sharded import (
+from .placement import (
     LOCAL,
     Placement,
     checkpoint_cells,
@@ -73,7 +70,10 @@ from .sharded import (
     start_driver,
     without_engine,
 )
-from .trusting import check_run, is_trusted_run, seal_run
+from .rewind import go_back, is_of_run, restore_newest
+from .scenario import check_scenario, first_memories, make_policy, make_world
+from .trust import check_run, is_trusted_run, seal_run
+from .why import Decision, decision
 
 __all__ = ["Run", "Say", "checkpoints", "go_back", "is_of_run"]
 

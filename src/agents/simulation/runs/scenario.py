@@ -13,7 +13,11 @@ from ...errors import ConfigError, SimulationError, TierMemError
 from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
-from ..loop.actions import (
+from ..policies.cassette import Cassette
+from ..policies.llm import DEFAULT_TIMEOUT, Llm
+from ..policies.scripted import Scripted
+from ..protocols import Policy, World
+from ..tick.actions import (
     ASK_ACTIONS,
     GROUP_ACTIONS,
     GROUP_ASKS,
@@ -22,12 +26,8 @@ from ..loop.actions import (
     OWN_ACTIONS,
     TELL_ACTIONS,
 )
-from ..loop.failures import where_in
-from ..loop.streams import Streams
-from ..policies.cassette import Cassette
-from ..policies.llm import DEFAULT_TIMEOUT, Llm
-from ..policies.scripted import Scripted
-from ..protocols import Policy, World
+from ..tick.streams import Streams
+from ..tick.user_code import where_in
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...config.load import load_settings
 from ...storage.lock import lock_folder
+from ..runs.placement import LOCAL, Placement, check_engine
 from ..runs.run import Run
-from ..runs.sharded import LOCAL, Placement, check_engine
-from ..shards.ray_carrier import Cluster
+from ..workers.ray_carrier import Cluster
 from .folder import LOCK, finished, prepare
 from .kept import check_kept
 from .sweep import Cell, Sweep

@@ -13,8 +13,8 @@ from ...config.settings import Settings
 from ...config.yaml_reader import read_yaml, show_path
 from ...errors import ConfigError, RunError
 from ..runs.folder import settings_of_before
+from ..runs.placement import without_engine
 from ..runs.scenario import code_of
-from ..runs.sharded import without_engine
 from .sweep import Cell, Sweep
 
 ANEW = "choose another folder with --out, or start anew with --force"

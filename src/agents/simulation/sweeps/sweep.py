@@ -13,9 +13,9 @@ from ...config.load import joined_overrides, load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
 from ...errors import ConfigError, RunError, SimulationError
-from ..loop.keeping import metrics_of
+from ..runs.placement import without_engine
 from ..runs.scenario import check_settings, code_of, try_world
-from ..runs.sharded import without_engine
+from ..tick.user_code import metrics_of
 
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""

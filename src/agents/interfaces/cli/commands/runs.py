@@ -74,8 +74,8 @@ def run(
     checkpoint; `tiermem resume` continues the run.
     """
     from ....config.load import load_settings
+    from ....simulation.runs.placement import engine_of
     from ....simulation.runs.run import Run
-    from ....simulation.runs.sharded import engine_of
 
     overrides: dict[str, Any] = {} if seed is None else {"seed": seed}
     if ticks is not None:
@@ -133,8 +133,8 @@ def resume(
     its journal is lost or damaged, the run continues from the newest checkpoint that is whole.
     """
     from ....simulation.runs.folder import read_folder
+    from ....simulation.runs.placement import engine_of
     from ....simulation.runs.run import Run, go_back
-    from ....simulation.runs.sharded import engine_of
     from ....simulation.worlds.outside import check_inside
 
     settings, about = read_folder(folder)

@@ -24,17 +24,17 @@ def trust(
     trusted bank may use the servers, stores and files that it names, with your API keys; the code
     of a trusted run is run. SECURITY.md says more. --json goes with --list.
     """
-    from ....simulation.runs import trusting
+    from ....simulation.runs import trust as trust_list
 
     if show == (path is not None) or (remove and path is None):
         raise InvalidInput("give a PATH to trust, or --list", hint="tiermem trust PATH")
     if path is None:
-        rows = [{"path": each.path, "kind": each.kind} for each in trusting.trusted()]
+        rows = [{"path": each.path, "kind": each.kind} for each in trust_list.trusted()]
         table("trusted", rows, as_json)
         return
     if remove:
-        trusting.untrust(path)
+        trust_list.untrust(path)
         say(f"{path} is trusted no more")
         return
-    found = trusting.trust(path)
+    found = trust_list.trust(path)
     say(f"{path} is trusted, and may {' and '.join(found)}" if found else f"{path} is trusted")

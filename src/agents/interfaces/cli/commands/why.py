@@ -12,7 +12,7 @@ from ..options import AsJson, RunFolder
 from ..output import counted, echo_json, say, short, table
 
 if TYPE_CHECKING:
-    from ....simulation.runs.decisions import Decision
+    from ....simulation.runs.why import Decision
 
 
 def why(
@@ -56,8 +56,8 @@ def why(
         raise ConfigError(
             "one decision has an agent and a tick", hint="give --agent and --tick, or --memory"
         )
-    from ....simulation.runs.decisions import as_json as plain
-    from ....simulation.runs.decisions import decision
+    from ....simulation.runs.why import as_json as plain
+    from ....simulation.runs.why import decision
 
     found = decision(folder, agent, tick)
     if other is not None:
@@ -168,7 +168,7 @@ def _written(tick: int | None, kind: str, speaker: str | None) -> str:
 def _tell_difference(
     first: "Decision", second: "Decision", folders: tuple[Path, Path], as_json: bool
 ) -> None:
-    from ....simulation.runs.decisions import as_json as plain
+    from ....simulation.runs.why import as_json as plain
 
     rows = _compared(first, second)
     names = [str(each) for each in folders] if folders[0] != folders[1] else ["first", "second"]

@@ -25,8 +25,8 @@ def new_world(
 
     The files are NAME.py, NAME.yaml and test_NAME.py. Existing files are never replaced.
     """
-    from ....simulation.authoring.template import class_name
-    from ....simulation.authoring.template import new_world as write
+    from ....simulation.world_template import class_name
+    from ....simulation.world_template import new_world as write
 
     files = write(name, out)
     if as_json:

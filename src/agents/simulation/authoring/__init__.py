@@ -1,1 +1,0 @@
-"""For whoever writes a world: a world to begin with, and a trial of a finished one."""

@@ -1,0 +1,363 @@
+"""A run whose ticks a program of the user makes: an agent-based model of another framework.
+
+The program says when a tick begins and ends, which agents there are, what they ask and what they
+remember. As in every run, one commit holds everything of a tick, and what is remembered in a tick
+is found from the next tick on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, final
+from weakref import WeakValueDictionary
+
+from ...bank.given import given_hits
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
+from ...errors import BankClosed, InvalidInput, RunError, SimulationError
+from ...memory.json_value import plain_scalar
+from ...memory.records import Hits
+from ...memory.requests import check_agent_id, check_new
+from ...version import __version__
+from ..protocols import Action, Answer, Ask, Observation, Remark
+from ..tick.decision_log import DONE, FAILED, DecisionLog
+from ..tick.record import do_what_is_due, tick_counts, tick_record
+from ..tick.remember import Repeats
+from ..tick.user_code import check_number
+from ..worlds.outside import Outside
+from .folder import FORMAT, make_folder
+from .outputs import summary_of
+from .run import Run
+from .scenario import check_repeatable
+
+Row = tuple[object, ...]
+"""A new memory, in the form that :meth:`MemoryBank.add_many` takes."""
+
+_open = WeakValueDictionary[Path, "OutsideRun"]()
+"""The runs of this process that are open, by their folder."""
+
+
+class _Deed(NamedTuple):
+    action: Action
+    result: int
+    row: Row | None
+    """The memory that it becomes."""
+
+
+class _Doings:
+    """What one agent sees and does in a tick."""
+
+    def __init__(self) -> None:
+        self.observed: list[Row] = []
+        self.deeds: list[_Deed] = []
+        self.query: str | None = None
+        self.given = Hits()
+
+    def rows(self) -> list[Row]:
+        """The new memories, in the order in which the log counts them."""
+        return [*self.observed, *(deed.row for deed in self.deeds if deed.row is not None)]
+
+
+@final
+class OutsideRun:
+    """An open run of a program. :meth:`create` makes one."""
+
+    def __init__(
+        self, folder: Path | None, bank: MemoryBank, metrics: Callable[[], Mapping[str, object]]
+    ) -> None:
+        """Callers use :meth:`create`."""
+        self._summary: dict[str, Any] = {}
+        self.folder = folder
+        self.bank = bank
+        self.record: dict[str, Any] = {}
+        """The record of the last tick."""
+        self._metrics = metrics
+        self._agents: dict[str, None] = {}
+        self._doings: dict[str, _Doings] = {}
+        self._answers: list[tuple[str, Answer]] = []
+        self._is_inside = self._has_failed = False
+        self._unused: Tick | None = None
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path | None,
+        settings: Settings,
+        metrics: Callable[[], Mapping[str, object]],
+        *,
+        replace: bool = False,
+    ) -> Self:
+        """A new run in a folder that does not exist yet, or in memory alone.
+
+        ``metrics`` gives the numbers that describe the program's world after a tick. With
+        ``replace``, the new run replaces a run that has this folder.
+        """
+        check_repeatable(settings)
+        if folder is None:
+            return cls(None, MemoryBank.ephemeral(settings), metrics)
+        folder = folder.absolute()
+        if folder.exists() and not replace:
+            raise RunError(
+                f"{folder} exists already",
+                hint="name another folder, or give replace=True to lose the run that is in it",
+            )
+        if former := _open.get(folder):
+            former.leave()
+        about = {"format": FORMAT, "tiermem": __version__, "scenario": None, "parent": None}
+
+        def fill(new: Path) -> None:
+            MemoryBank.open(new / "bank", settings).close(sync=False)
+
+        remedy = "name another folder"
+        make_folder(folder, settings, about, {}, force=replace, fill=fill, remedy=remedy)
+        made = cls(folder, MemoryBank.open(folder / "bank", settings), metrics)
+        _open[folder] = made
+        return made
+
+    # Agents
+
+    def welcome(self, agent_id: str) -> None:
+        """From now on, there is this agent; :class:`InvalidInput` if there is one already."""
+        if check_agent_id(agent_id) in self._agents:
+            raise InvalidInput(
+                f"there is an agent {agent_id!r} already", hint="give each agent a name of its own"
+            )
+        self._agents[agent_id] = None
+
+    def observe(self, agent_id: str, row: Row) -> None:
+        """An agent sees something, which becomes a memory.
+
+        What it sees after it did something is told among what it did: it may have come of that.
+        """
+        own, kept = self._of(agent_id), self._checked(row)
+        if own.deeds:
+            own.deeds.append(_Deed(Action("observe"), DONE, kept))
+        else:
+            own.observed.append(kept)
+
+    def do(
+        self, agent_id: str, action: Action, row: Row | None = None, *, success: bool = True
+    ) -> None:
+        """An agent does something; ``row`` is the memory that it becomes."""
+        kept = None if row is None else self._checked(row)
+        own = Action(action.name, {key: _copied(each) for key, each in action.arguments.items()})
+        self._of(agent_id).deeds.append(_Deed(own, DONE if success else FAILED, kept))
+
+    def recall(self, questions: Iterable[tuple[str, str]]) -> None:
+        """Give agents what they should have in mind for a query: one search for all of them."""
+        self.check_inside("agents recall")
+        asked, known = list(questions), set[str]()
+        for agent, _ in asked:
+            if self._of(agent).query is not None or agent in known:
+                raise InvalidInput(
+                    f"{agent} recalls twice in this tick", hint="use search() for more questions"
+                )
+            known.add(agent)
+        for (agent, query), hits in zip(asked, self.bank.context_many(asked), strict=True):
+            own = self._of(agent)
+            own.query, own.given = query, hits
+
+    def given(self, agent_id: str) -> Hits:
+        """What an agent was given in this tick, or in the last one."""
+        return self._of(agent_id).given
+
+    def search(self, agent_id: str, query: str, limit: int | None = None) -> Hits:
+        """What an agent finds. Inside a tick, it counts as a use, and is in the log."""
+        own = self.bank.agent(agent_id)
+        if not self._is_inside:
+            with self.bank.engine.observing():
+                return own.search(query, limit)
+        hits = own.search(query, limit)
+        self._answers.append((agent_id, Answer(Ask(query, limit), hits)))
+        return hits
+
+    # Ticks
+
+    def tick(self) -> "Tick":
+        """One tick, as a block: ``with run.tick(): …``. An error undoes all of the tick."""
+        if self._unused is not None:
+            raise SimulationError(
+                "the step before was begun and not done",
+                hint="a step is a block: write `with self.memories.step():`",
+            )
+        self._unused = Tick(self)
+        return self._unused
+
+    def begin(self) -> AbstractContextManager[None]:
+        """Begin a tick: its transaction, which is open; :class:`Tick` calls it."""
+        self._unused = None
+        if self._is_inside:
+            raise SimulationError("a step is under way already", hint="end it first")
+        if self._has_failed:
+            raise SimulationError(
+                "a step failed, and the model is not what it was",
+                hint="make the model again, with the same seed",
+            )
+        if not self.record:
+            self._record_beginning()
+        transaction = self.bank.transaction()
+        transaction.__enter__()
+        self._is_inside = self._has_failed = True  # until the tick is done
+        for own in self._doings.values():
+            own.query, own.given = None, Hits()
+        self.bank.advance(self.bank.tick + 1)
+        return transaction
+
+    def end(self) -> None:
+        """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
+        bank, metrics = self.bank, self._numbers()
+        agents = list(self._agents)
+        doings = [self._doings.get(agent) or _Doings() for agent in agents]
+        log = DecisionLog([_seen(own) for own in doings], given_hits([own.given for own in doings]))
+        for agent, answer in self._answers:
+            log.asked(agent, answer)
+        for agent, own in self._doings.items():
+            for action, result, row in own.deeds:
+                log.did(agent, action, result, born=row is not None)
+        repeats = Repeats(bank)
+        repeats.before(self._doings)
+        rows = [row for own in self._doings.values() for row in own.rows()]
+        repeats.stored(bank.add_many(rows))
+        log.repeated(repeats.found)
+        do_what_is_due(bank)
+        self._record(metrics, [own.given for own in doings if own.query is not None], log)
+
+    def done(self, *, failed: bool) -> None:
+        """The tick is committed, or undone; :class:`Tick` calls it."""
+        self._is_inside, self._has_failed = False, failed
+        self._forget_doings()
+
+    def check_inside(self, what: str) -> None:
+        """Refuse ``what`` outside a tick."""
+        if not self._is_inside:
+            raise SimulationError(
+                f"{what} inside a step", hint="write it inside `with self.memories.step():`"
+            )
+
+    def close(self, *, report: bool = True) -> dict[str, Any]:
+        """Write the results to the run's folder, if it has one, and close the bank; the summary.
+
+        What agents remembered after the last tick becomes one more tick. To close again gives the
+        same summary.
+        """
+        if not self.bank.engine.is_open:
+            return dict(self._summary)
+        if not self._has_failed:
+            if not self.record:
+                self._record_beginning()
+            elif any(own.rows() for own in self._doings.values()):
+                with self.tick():
+                    pass
+        if self.folder is None:
+            self._summary = summary_of(self.bank, self.bank.settings, Outside())
+        self.leave()
+        if self.folder is None:
+            return dict(self._summary)
+        with Run.open(self.folder) as run:
+            self._summary = run.finish(report=report)
+        return dict(self._summary)
+
+    def leave(self) -> None:
+        """Close the bank and write no results: ``tiermem report`` can write them later."""
+        self.bank.close(sync=False)
+        if self.folder is not None:
+            _open.pop(self.folder, None)
+
+    # Inside
+
+    def _of(self, agent_id: str) -> _Doings:
+        if agent_id not in self._agents:
+            raise InvalidInput(f"there is no agent {agent_id!r:.60}")
+        return self._doings.setdefault(agent_id, _Doings())
+
+    def _checked(self, row: Row) -> Row:
+        """The row as it is now: the program may change what it gave before the tick ends."""
+        if not self.bank.engine.is_open:
+            raise BankClosed("the memories of this model were closed", hint="make the model again")
+        most = self.bank.settings.memory.max_content_bytes
+        agent, content, tier, metadata, options = check_new(row, most)
+        own = None if metadata is None else dict(metadata)  # plain, so that equal ones are shared
+        return agent, content, None if options.keeps_tier else tier, own, options
+
+    def _record_beginning(self) -> None:
+        """Tick 0: the agents' first memories."""
+        metrics = self._numbers()
+        with self.bank.transaction():
+            self.bank.add_many([row for own in self._doings.values() for row in own.rows()])
+            self._record(metrics, (), None)
+        self._forget_doings()
+
+    def _forget_doings(self) -> None:
+        """Begin the next tick's notes; what the agents were given stays until then."""
+        for own in self._doings.values():
+            own.observed, own.deeds = [], []
+        self._answers = []
+
+    def _record(
+        self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
+    ) -> None:
+        agents = list(self._agents)  # all that ever came: the log has a place for each
+        bank, counts = self.bank, tick_counts(self.bank, found)
+        record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
+        record["agents"] = len(agents)
+        state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
+        kept = (log.retrieved, log.packed()) if log else (b"", b"")
+        bank.ticks.record(record, state, *kept)
+        self.record = record
+
+    def _numbers(self) -> dict[str, float]:
+        """The program's metrics. To give them, it may welcome new agents first."""
+        numbers: dict[str, float] = {}
+        for name, value in self._metrics().items():
+            try:
+                numbers[str(name)] = check_number(value)
+            except (TypeError, ValueError) as error:
+                raise SimulationError(f"the metric {name} can't be kept: {error}") from None
+        return numbers
+
+
+@final
+class Tick:
+    """A tick of a program's run, as a block."""
+
+    def __init__(self, run: OutsideRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._transaction = self._run.begin()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        failed = True
+        try:
+            if error is None:
+                try:
+                    self._run.end()
+                except BaseException as own:
+                    self._transaction.__exit__(type(own), own, own.__traceback__)
+                    raise
+            self._transaction.__exit__(kind, error, trace)
+            failed = error is not None
+        finally:
+            self._run.done(failed=failed)
+
+
+def _copied(value: object) -> object:
+    """A JSON value of the program's, which it can't change any more."""
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_copied, value))
+    return plain_scalar(value)
+
+
+def _seen(own: _Doings) -> Observation:
+    """What the log keeps of an agent's query, and of how many memories it saw."""
+    text = str(own.observed[0][1]) if own.observed else ""
+    heard = [Remark(str(row[1])) for row in own.observed[1:]]
+    return Observation(text, query=own.query, heard=heard)

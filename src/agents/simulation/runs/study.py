@@ -1,0 +1,155 @@
+"""Opens a run or a bank for a study of its population."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import takewhile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...bank.history import journal_of
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
+from ...errors import BankDamaged, BankError, RunError, SimulationError
+from ...storage.journal.journal import Journal
+from ...storage.sqlite import looks_of
+from ..analysis.collection import Earlier, read_columns
+from ..analysis.study import Study
+from ..analysis.truth import Facts
+from ..protocols import World
+from ..worlds import WORLDS
+from ..worlds.outside import is_outside
+from .folder import as_run_error, places_of_code, read_folder
+from .scenario import make_world, set_up
+from .trust import is_trusted_run
+
+
+def study(folder: str | PathLike[str], tick: int | None = None) -> Study:
+    """A study of a run or a bank, up to a tick; the default is its last one.
+
+    The journal is read once, in place; the run may go on meanwhile. Each table is made when it is
+    asked for. What the world says is true comes from the world: a world of somebody else's is asked
+    only if the run is trusted (``tiermem trust``).
+    """
+    place = Path(folder)
+    if not (place / "run.json").exists():
+        return _study(place, place, None, {}, tick)
+    settings, about = read_folder(place)
+    facts: Facts = {}
+    if not is_outside(settings) and (settings.simulation.world in WORLDS or is_trusted_run(place)):
+        world = make_world(settings, *places_of_code(place, about))
+        set_up(world, settings)
+        facts = facts_of(world)
+    with as_run_error(f"{folder} can't be studied"):
+        return _study(place, place / "bank", settings, facts, tick)
+
+
+def study_run(folder: Path, settings: Settings, world: World) -> Study:
+    """A study of a run whose world is at hand."""
+    return _study(folder, folder / "bank", settings, facts_of(world), None)
+
+
+def facts_of(world: World) -> Facts:
+    """What a world says is true; nothing, if it says nothing."""
+    said = getattr(world, "facts", None)
+    if said is None:
+        return {}
+    try:
+        given = said()
+        return {
+            str(subject): {str(sentence): bool(is_true) for sentence, is_true in each.items()}
+            for subject, each in given.items()
+        }
+    except Exception as error:  # a user's own world may raise anything
+        raise SimulationError(
+            f"{type(world).__name__}.facts() did not give sentences by subject: {error!r:.200}",
+            hint='it gives {"bridge": {"the bridge is open": True, "the bridge is closed": False}}',
+        ) from error
+
+
+def _study(
+    name: Path, bank: Path, settings: Settings | None, facts: Facts, tick: int | None
+) -> Study:
+    path = journal_of(bank)
+    before = looks_of(path)
+    try:
+        return _study_once(name, bank, settings, facts, tick)
+    except BankDamaged:
+        if looks_of(path) == before:
+            raise
+    return _study_once(name, bank, settings, facts, tick)  # another process opened it meanwhile
+
+
+def _study_once(
+    name: Path, bank: Path, settings: Settings | None, facts: Facts, tick: int | None
+) -> Study:
+    opened = partial(_opened, journal_of(bank))
+    with opened() as journal:
+        identity: Mapping[str, Any] | None = journal.get("bank")
+        if identity is None:
+            raise BankError(f"the journal in {bank} is empty: no bank was made there")
+        last = _checked_tick(name, journal, tick)
+        agents = _agents_of(journal, settings)
+        earlier = list(earlier_memories(bank, journal)) if journal.base else []
+        columns = read_columns(journal, identity["seed"], agents, last, earlier)
+    return Study(str(name), columns, facts, len(agents), opened)
+
+
+def _checked_tick(name: Path, journal: Journal, tick: int | None) -> int:
+    if tick is None:
+        return journal.tick
+    if not isinstance(tick, int) or isinstance(tick, bool):
+        raise RunError(f"tick {tick!r:.40} is not a whole number")
+    if not journal.base_tick <= tick <= journal.tick:
+        raise RunError(
+            f"{name} has ticks {journal.base_tick} to {journal.tick}, and no tick {tick}",
+            hint=f"name a tick from {journal.base_tick} to {journal.tick}",
+        )
+    return tick
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Journal]:
+    journal = Journal(None, seen=path)
+    try:
+        with journal.reading():
+            yield journal
+    finally:
+        journal.leave()
+
+
+def _agents_of(journal: Journal, settings: Settings | None) -> list[str]:
+    """The agents of a run, in the order of its log; of a bank, those that its journal names."""
+    if settings is None:
+        return []
+    if not is_outside(settings):
+        return settings.simulation.agent_ids()
+    row = journal.last_tick()
+    return [] if row is None else list(row.state()["world"]["agents"])
+
+
+def earlier_memories(bank: Path, journal: Journal) -> Iterator[Earlier]:
+    """The memories of a bank that was restored, as they were when its journal began."""
+    new: set[tuple[str, int]] = set()
+    for commit in takewhile(
+        lambda commit: commit.tick <= journal.base_tick, journal.commits(journal.base)
+    ):
+        new |= {(event[1], event[2]) for event in orjson.loads(commit.events) if event[0] == "add"}
+    with MemoryBank.at(bank, journal.base_tick) as past:
+        for agent in past.agents():
+            for memory in past.agent(agent).all():
+                if (agent, memory.sequence) in new:
+                    continue
+                yield Earlier(
+                    agent,
+                    memory.sequence,
+                    memory.created_tick,
+                    int(memory.tier),
+                    memory.content,
+                    memory.metadata,
+                    memory.kind,
+                    memory.expires_tick,
+                )

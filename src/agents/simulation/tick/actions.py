@@ -1,0 +1,287 @@
+"""The memory actions: what an agent may do to its own memory and notes in every world.
+
+``MEMORY_ACTIONS`` and ``NOTE_ACTIONS`` describe them, in the words that a language model reads.
+Without ``tier`` a stored memory is normal; without ``path`` lines go to the note of the tick.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...bank.agent_memory import AgentMemory
+from ...errors import (
+    InvalidAction,
+    InvalidInput,
+    MemoryNotFound,
+    MemoryPinned,
+    NoteRefused,
+    TierFull,
+)
+from ...memory.context import one_line
+from ...memory.records import check_text
+from ...memory.tiers import Tier, parse_tier
+from ...notes.agent_notes import LONG_TERM
+from ...notes.files import MOST_BYTES
+from ..protocols import NO_ARGUMENTS, Action, Ask
+from .ask import answers
+
+MEMORY_ACTIONS: Mapping[str, str] = {
+    "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
+    "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
+    "temperature (hot, warm or cold), session, speaker, metadata (texts, numbers or "
+    "truth values by name), key (the text replaces the one that you "
+    "stored under this key before), value (JSON to keep beside the text), importance (1 to 10), "
+    "supersedes or contradicts (the memory_id of one that it replaces or contradicts)",
+    "set_memory_tier": "move a memory to a tier: memory_id, tier",
+    "pin_memory": "keep a memory in view always: memory_id",
+    "unpin_memory": "end that: memory_id",
+    "promote_memory": "make a memory hot, because you work with it: memory_id",
+    "demote_memory": "put a memory away: memory_id, and optionally to (warm or cold)",
+    "forget_memory": "delete a memory: memory_id",
+    "set_trust": "say how much you trust what an agent tells you: agent, trust (from 0 to 1)",
+}
+
+TELL_ACTIONS: Mapping[str, str] = {
+    "tell": "tell another agent a memory of yours; it will remember it, and that you told it: to "
+    "(its id), memory_id, and optionally as_tier (critical, important, normal or low), note",
+    "broadcast": "tell several agents a memory of yours: memory_id, and optionally to (a list of "
+    "ids; all that can hear you, if it is left out), as_tier, note",
+    "retract": "tell those whom you told a memory that another memory of yours superseded it: "
+    "memory_id",
+}
+"""The actions by which memories cross from agent to agent. A world that has an action of the same
+name in its ``actions`` does that action itself."""
+
+JOIN_GROUP = "join_group"
+GROUP_ACTIONS: Mapping[str, str] = {
+    "post_to_group": "write to the board of a group of yours, which all its members can search: "
+    "group, content, and optionally tier (important, normal or low)",
+    "leave_group": "leave a group: you neither find nor write what is on its board any more: group",
+    JOIN_GROUP: "become a member of a group, if you may: you find all that is on its board: group",
+}
+"""The actions on groups. A world that has an action of the same name in its ``actions`` does that
+action itself."""
+
+NOTE_ACTIONS: Mapping[str, str] = {
+    "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
+    "(MEMORY.md for what lasts, or memory/NAME.md)",
+    "write_note": "replace the whole text of a note: path, text",
+    "edit_note": "replace a part of a note, which must be in it once: path, old, new",
+}
+
+ASK_ACTIONS: Mapping[str, str] = {
+    "search_memory": "look for memories before you act: query, and optionally limit; you are asked "
+    "again with what was found, and other actions of the same reply are not done",
+    "recall_memory": "the same among all memories, also those that you did not use for long; what "
+    "you needed becomes hot",
+}
+"""The questions of a language model; a policy in Python gives an :class:`Ask`."""
+
+GROUP_ASKS: Mapping[str, str] = {
+    "search_groups": "the same as search_memory, also on the boards of your groups",
+}
+
+_RECALL = "recall_memory"
+"""As an action of a policy that does not ask, it makes hot what is needed again."""
+
+OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, _RECALL: ASK_ACTIONS[_RECALL], **NOTE_ACTIONS}
+"""The actions of every agent in every world on its own memory."""
+
+NO_OP = "no_op"
+"""The action of a policy that found no answer. Only its ``reason`` is recorded."""
+
+REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, MemoryPinned, NoteRefused, TierFull)
+"""The errors that an agent is told of. They do not end the run."""
+
+_LONGEST_NAME = 100
+_LONGEST_ERROR = 500
+
+_REQUIRED = {
+    "store_memory": ("content",),
+    "set_memory_tier": ("memory_id", "tier"),
+    "pin_memory": ("memory_id",),
+    "unpin_memory": ("memory_id",),
+    "promote_memory": ("memory_id",),
+    "demote_memory": ("memory_id",),
+    "forget_memory": ("memory_id",),
+    "set_trust": ("agent", "trust"),
+    "post_to_group": ("group", "content"),
+    "leave_group": ("group",),
+    JOIN_GROUP: ("group",),
+    "tell": ("to", "memory_id"),
+    "broadcast": ("memory_id",),
+    "retract": ("memory_id",),
+    _RECALL: ("query",),
+    "append_note": ("text",),
+    "write_note": ("path", "text"),
+    "edit_note": ("path", "old", "new"),
+}
+LINKS = ("supersedes", "contradicts")
+_OF_A_MEMORY = (
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "metadata", "key", "value",
+    "importance", *LINKS,
+)  # fmt: skip
+_OPTIONAL = {
+    "store_memory": ("tier", *_OF_A_MEMORY),
+    "demote_memory": ("to",),
+    _RECALL: ("limit",),
+    "append_note": ("path",),
+    "post_to_group": ("tier",),
+    "tell": ("as_tier", "note"),
+    "broadcast": ("to", "as_tier", "note"),
+}
+
+
+def as_action(value: object) -> Action:
+    """An action from an :class:`Action`, or from a mapping with ``name`` and ``arguments``.
+
+    Anything else from a policy, a script or an LLM is :class:`InvalidAction`.
+    """
+    name: Any
+    arguments: Any
+    if isinstance(value, Action):
+        name, arguments = value
+    elif isinstance(value, Ask):
+        raise InvalidAction(
+            f"no more questions are answered in this tick; this one was {value.query!r:.80}",
+            hint="act on what was found; simulation.asks says how often an agent may ask",
+        )
+    elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
+        name, arguments = value.get("name"), value.get("arguments") or {}
+    else:
+        raise InvalidAction(f"an action has a name and arguments; got {value!r:.80}")
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+        raise InvalidAction(
+            f"an action's name is text of 1 to {_LONGEST_NAME} characters; got {name!r:.40}"
+        )
+    if arguments is not NO_ARGUMENTS and (
+        not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments)
+    ):
+        raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
+    return Action(name if type(name) is str else str.__str__(name), arguments)  # of an enum, too
+
+
+def name_of(value: object) -> str | None:
+    """The name of what a policy gave; None if it is not an action."""
+    if isinstance(value, Action):
+        return value.name
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        return as_action(value).name
+    except InvalidAction:
+        return None
+
+
+def is_list(value: object) -> bool:
+    """Whether a policy's answer is a list; a single action is not."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action | Ask)
+
+
+def refusal(name: str, error: Exception) -> str:
+    """The line that tells an agent why its action was refused."""
+    return one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
+
+
+def memory_to_store(action: Action) -> tuple[object, Tier | None, dict[str, object] | None]:
+    """The content and the options, unchecked, and the tier of a ``store_memory``.
+
+    The tier is None where a key is given without one: the key's memory keeps its tier.
+    """
+    arguments = checked(action)
+    options = {name: arguments[name] for name in _OF_A_MEMORY if name in arguments}
+    tier = None if "key" in arguments or "supersedes" in arguments else Tier.NORMAL
+    if "tier" in arguments:
+        tier = parse_tier(arguments["tier"])
+    return arguments["content"], tier, options or None
+
+
+def change_memory(memory: AgentMemory, action: Action) -> None:
+    """Do a memory action other than ``store_memory``."""
+    name, arguments = action.name, checked(action)
+    if name == _RECALL:
+        ask = Ask(arguments["query"], arguments.get("limit"), cold=True)
+        (answer,) = answers(memory.engine, [(memory.agent_id, ask)])
+        if answer.note:
+            raise InvalidAction(answer.note)
+        return
+    if name == "set_trust":
+        memory.trust(arguments["agent"], arguments["trust"])
+        return
+    identifier = arguments["memory_id"]
+    if name == "pin_memory":
+        memory.pin(identifier)
+    elif name == "unpin_memory":
+        memory.unpin(identifier)
+    elif name == "promote_memory":
+        memory.promote(identifier)
+    elif name == "demote_memory":
+        memory.demote(identifier, arguments.get("to", "warm"))
+    elif name == "forget_memory":
+        memory.delete(identifier)
+    else:
+        memory.set_tier(identifier, arguments["tier"])
+
+
+def change_note(memory: AgentMemory, action: Action, tick: int) -> None:
+    """Do a note action."""
+    arguments = checked(action)
+    path: Any = arguments.get("path")
+    if path is None and action.name == "append_note":
+        path = note_of(tick)
+    if path != LONG_TERM and not str(path).startswith("memory/"):
+        raise InvalidAction(
+            f"{path!r:.80} is not a note that you can write",
+            hint=f"use {LONG_TERM} or memory/NAME.md",
+        )
+    if action.name == "edit_note":
+        old, new = check_text(arguments["old"], "note"), check_text(arguments["new"], "note")
+        _check_room(path, len(memory.notes.read(path).encode()) + len(new.encode()))
+        memory.notes.edit(path, old, new)
+        return
+    text = check_text(arguments["text"], "note")
+    if action.name == "write_note":
+        _check_room(path, len(text.encode()))
+        memory.notes.write(path, text)
+        return
+    if not text or text.isspace():
+        raise InvalidAction("a note needs some text; this one is blank")
+    add_to_note(memory, text, path)
+
+
+def add_to_note(memory: AgentMemory, text: str, path: str) -> None:
+    """Add lines to a note, unless the note would be too long for a file.
+
+    A bank without a folder refuses the same lines: a replay has no folder, and must not differ.
+    """
+    notes = memory.notes
+    _check_room(path, len(notes.read(path).encode()) + len(text.encode()) + len("\n\n"))
+    notes.append(text, path)
+
+
+def _check_room(path: str, size: int) -> None:
+    if size > MOST_BYTES:
+        raise NoteRefused(f"{path!r:.80} would be over {MOST_BYTES} bytes", hint="use another note")
+
+
+def note_of(tick: int) -> str:
+    """The path of a tick's note. A run has ticks for days, whatever ``notes.daily`` says."""
+    return f"memory/tick-{tick:06}.md"
+
+
+def arguments_of(name: str) -> tuple[str, ...]:
+    """The arguments that an own action takes."""
+    return (*_REQUIRED[name], *_OPTIONAL.get(name, ()))
+
+
+def checked(action: Action) -> Mapping[str, Any]:
+    """The arguments of an own action, or :class:`InvalidAction`; their values are unchecked."""
+    name, arguments = action
+    allowed = arguments_of(name)
+    wants = f"{name} takes {' and '.join(allowed)}"
+    for argument in _REQUIRED[name]:
+        if argument not in arguments:
+            raise InvalidAction(f"{argument} is missing", hint=wants)
+    for argument in arguments:
+        if argument not in allowed:
+            raise InvalidAction(f"there is no argument {argument!r:.40}", hint=wants)
+    return arguments

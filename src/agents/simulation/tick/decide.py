@@ -1,0 +1,151 @@
+"""The second phase of a tick: agents search their memories and decide.
+
+It reads the memories of the tick before, and nothing of the world. So the agents can be decided
+for in any number of parts.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from ...bank.given import Given
+from ...bank.memory_bank import MemoryBank
+from ...errors import SimulationError
+from ...memory.records import Hits
+from ..protocols import Action, Answer, Ask, Observation, Policy
+from .actions import GROUP_ACTIONS, TELL_ACTIONS, as_action, is_list, name_of
+from .ask import answers, asked_in
+from .branch_rules import Standing
+from .social import speech_of, wish
+from .user_code import failed
+
+_READERS = {**dict.fromkeys(TELL_ACTIONS, speech_of), **dict.fromkeys(GROUP_ACTIONS, wish)}
+
+
+def composed(bank: MemoryBank, agent: str, actions: Sequence[object]) -> Sequence[object]:
+    """The actions of an agent: a :class:`Speech` for what tells, a :class:`Wish` about a group.
+
+    Both are as memories and groups were before the tick.
+    """
+    names = list(map(name_of, actions))
+    if _READERS.keys().isdisjoint(names):
+        return actions
+    return [
+        given if (read := _READERS.get(name or "")) is None else read(bank, agent, as_action(given))
+        for name, given in zip(names, actions, strict=True)
+    ]
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A policy that decides for all agents at once."""
+
+    def decide_all(
+        self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
+    ) -> Sequence[Sequence[Action]]:
+        """The actions of each agent, in the order of ``observations``."""
+
+
+class Decided(NamedTuple):
+    """What agents decided, in the order of the agents."""
+
+    observations: list[Observation]
+    """With the answers to what the agents' policy asked."""
+    given: Given
+    """The memories that each agent was given."""
+    actions: list[Sequence[object]]
+    """What each agent wants to do, as its policy gave it, with speeches for actions that tell and
+    wishes for actions on groups; a question that is left is refused."""
+    asked: list[list[tuple[str, Answer]]]
+    """The questions of the agents, round by round, and what was found."""
+
+
+def decide(
+    bank: MemoryBank,
+    policy: Policy,
+    rngs: Mapping[str, Random],
+    seen: Mapping[str, Observation],
+    errors: Mapping[str, Sequence[str]],
+    rules: Standing,
+) -> Decided:
+    """Search for each agent what it has seen, and let its policy decide.
+
+    ``errors`` has what was wrong with the agents' actions in the tick before. What policies ask
+    their agents' memories is answered in rounds, all questions of a round together.
+    """
+    tick, most = bank.tick, bank.settings.simulation.asks
+    # As _replace() does, in less time.
+    observations = [
+        type(each)._make((*each[:12], agent, tick, tuple(errors.get(agent, ())), (), most))
+        for agent, each in seen.items()
+    ]
+    given = bank.ticks.given(
+        [(each.agent_id, each.text if each.query is None else each.query) for each in observations]
+    )
+    own = [rngs[agent] for agent in seen]
+    decided = _decisions(policy, observations, given.hits, own)
+    asked: list[list[tuple[str, Answer]]] = []
+    asking = [place for place, each in enumerate(decided) if asked_in(each)]
+    for left in range(most - 1, -1, -1):
+        if not asking:
+            break
+        questions = {place: asked_in(decided[place]) for place in asking}
+        asked.append(_answer(bank, observations, questions, rules))
+        for place in asking:
+            observations[place] = observations[place]._replace(asks_left=left)
+        again = _decisions(
+            policy,
+            [observations[place] for place in asking],
+            [given.hits[place] for place in asking],
+            [own[place] for place in asking],
+        )
+        for place, each in zip(asking, again, strict=True):
+            decided[place] = each
+        asking = [place for place in asking if asked_in(decided[place])]
+    wanted = [
+        asked_in(each) or composed(bank, agent, each)
+        for agent, each in zip(seen, decided, strict=True)
+    ]
+    return Decided(observations, given, wanted, asked)
+
+
+def _decisions(
+    policy: Policy,
+    observations: Sequence[Observation],
+    found: Sequence[Hits],
+    rngs: Sequence[Random],
+) -> list[Sequence[object]]:
+    """What the policy says for each observation: actions, or questions."""
+    try:
+        if isinstance(policy, Together):
+            given: list[Any] = list(policy.decide_all(observations, found, rngs))
+        else:
+            given = list(map(policy.decide, observations, found, rngs))
+    except SimulationError:
+        raise
+    except Exception as error:  # a user's own policy may raise anything
+        raise failed(policy, "decide", observations[0].tick, error) from error
+    for seen, each in zip(observations, given, strict=True):
+        if type(each) is not list and not is_list(each) and not isinstance(each, Ask):
+            raise SimulationError(
+                f"{type(policy).__name__}.decide() gave {each!r:.60} for {seen.agent_id} in "
+                f"tick {seen.tick}; a list of actions is needed"
+            )
+    return given
+
+
+def _answer(
+    bank: MemoryBank,
+    observations: list[Observation],
+    asked: Mapping[int, list[Ask]],
+    rules: Standing,
+) -> list[tuple[str, Answer]]:
+    """Answer the questions of a round together; ``asked`` has them by place of the agent."""
+    places = [place for place, asks in asked.items() for _ in asks]
+    whose = [observations[place].agent_id for place in places]
+    questions = [ask for asks in asked.values() for ask in asks]
+    found = answers(bank.engine, list(zip(whose, questions, strict=True)), rules)
+    for place, answer in zip(places, found, strict=True):
+        seen = observations[place]
+        observations[place] = seen._replace(answers=(*seen.answers, answer))
+    return list(zip(whose, found, strict=True))

@@ -1,0 +1,197 @@
+"""The cells of a run: which cell an agent lives in, which worker has a cell, how cells are made."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...engine.groups import is_board
+from ...errors import RunError
+from ...storage.bank_mark import mark
+from ...storage.identity import with_new_id
+from ...storage.journal.journal import Journal
+from ...storage.journal.ticks import TickNote
+from ...storage.private_files import make_folder, replace_file
+from ...storage.sqlite import sync_folder
+from ...storage.state import snapshots
+from ..policies.cassette import Cassette
+from .log import TickLog
+
+MOST_CELLS = 64
+_AGENTS_OF_A_CELL = 150
+_LEAST_CELLS = 8
+
+
+def cells_for(agents: int) -> int:
+    """How many cells a population is cut into: a cell of few agents costs more than it shares."""
+    cells = _LEAST_CELLS
+    while cells < MOST_CELLS and agents > cells * _AGENTS_OF_A_CELL:
+        cells *= 2
+    return cells
+
+
+def members(agents: Sequence[str], cells: int) -> list[list[str]]:
+    """The agents of each cell, in the order of ``agents``. It depends on nothing but the ids."""
+    result: list[list[str]] = [[] for _ in range(cells)]
+    for agent in agents:
+        digest = hashlib.sha256(f"cell\0{agent}".encode()).digest()
+        result[int.from_bytes(digest[:8], "big") % cells].append(agent)
+    return result
+
+
+def placed(sizes: Sequence[int], workers: int) -> list[list[int]]:
+    """The cells of each worker: large cells first, each to the worker with the fewest agents."""
+    result: list[list[int]] = [[] for _ in range(workers)]
+    loads = [0] * workers
+    for cell in sorted(range(len(sizes)), key=lambda each: (-sizes[each], each)):
+        least = loads.index(min(loads))
+        result[least].append(cell)
+        loads[least] += sizes[cell]
+    return [sorted(own) for own in result]
+
+
+SHARDS, LOG, CASSETTE = "shards", "ticks.log", "cassette.jsonl"
+_ABOUT = "shards.json"
+
+
+def cell_folder(shards: Path, cell: int) -> Path:
+    """The folder of a cell's bank."""
+    return shards / f"cell-{cell:02}"
+
+
+class Base(NamedTuple):
+    """Where the cells of a run begin."""
+
+    cells: int
+    tick: int
+    dims: int
+    """The dimensions of the bank's vectors."""
+    metrics: dict[str, float]
+    state: str
+    """The world's state after the tick: JSON."""
+
+
+def base_of(shards: Path) -> Base:
+    """Where the cells in a folder begin."""
+    try:
+        return Base(**json.loads((shards / _ABOUT).read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(
+            f"{shards / _ABOUT} can't be read: {error!r:.200}",
+            hint="restore it from a copy of the run",
+        ) from None
+
+
+def split(bank: MemoryBank, shards: Path, agents: Sequence[str], cassette: Cassette) -> None:
+    """Make the cells of a run from its bank, after the bank's last tick, and an empty log.
+
+    The folder ``shards`` appears whole. The bank stays as it is.
+    """
+    temporary = shards.with_name(f".{shards.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        make_folder(temporary)
+        cells = cells_for(len(agents))
+        _Splitting(bank, temporary, agents, cells).make()
+        _share_cassette(cassette, temporary, agents, cells, bank.tick)
+        TickLog.create(temporary / LOG)
+        base = _base(bank, cells)
+        replace_file(temporary / _ABOUT, json.dumps(base._asdict()) + "\n")
+        sync_folder(temporary)
+        temporary.rename(shards)
+        sync_folder(shards.parent)
+    except OSError as error:
+        raise RunError(
+            f"the cells of {shards.parent} can't be made: {error}", hint="make room on the disk"
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _base(bank: MemoryBank, cells: int) -> Base:
+    row = bank.ticks.row(bank.tick)
+    metrics = json.loads(row.record)["metrics"] if row else {}
+    state = json.dumps(bank.ticks.state()["world"], ensure_ascii=False, separators=(",", ":"))
+    return Base(cells, bank.tick, bank.engine.state.dims, metrics, state)
+
+
+class _Splitting:
+    """The parts of a bank, by cell."""
+
+    def __init__(self, bank: MemoryBank, shards: Path, agents: Sequence[str], cells: int) -> None:
+        ledger = bank.engine.ledger
+        self._bank, self._shards = bank, shards
+        self._journal, self._resident = ledger.journal, ledger.state
+        self._of_run = members(agents, cells)
+        # A bank may have agents that are not the scenario's; the state hash covers them too.
+        owners = sorted(self._resident.blocks)
+        boards = list(filter(is_board, owners))
+        apart = members([each for each in owners if not is_board(each)], cells)
+        # Members in any cell read a board: each cell has all boards.
+        self._of_bank = [own + boards for own in apart]
+        self._shelf = self._shelved()
+
+    def _shelved(self) -> dict[str, list[tuple[Any, ...]]]:
+        rows: dict[str, list[tuple[Any, ...]]] = {}
+        with self._journal.reading():
+            for row in self._journal.shelf.all_now():
+                rows.setdefault(row[0], []).append(row)
+        return rows
+
+    def make(self) -> None:
+        kept = self._bank.ticks.state()
+        vectors = self._journal.embeddings()
+        for cell, (own, all_) in enumerate(zip(self._of_run, self._of_bank, strict=True)):
+            folder = cell_folder(self._shards, cell)
+            make_folder(folder)
+            self._make(folder, _part(kept, own), all_, vectors)
+
+    def _make(
+        self,
+        folder: Path,
+        state: dict[str, Any],
+        agents: Sequence[str],
+        vectors: dict[bytes, bytes],
+    ) -> None:
+        journal = self._journal
+        identity = with_new_id(journal.get("bank"))
+        note = TickNote(json.dumps({"tick": journal.tick}), b"", json.dumps(state))
+        with closing(Journal(folder / "journal.db")) as new:
+            new.adopt(
+                (journal.head, journal.tick, journal.hash.hex()),
+                [snapshots.pack(self._resident.blocks.glance(agent)) for agent in agents],
+                [note.row(journal.tick, journal.head)],
+                vectors,
+                [row for agent in agents for row in self._shelf.get(agent, ())],
+                bank=identity,
+                purged=bool(journal.get("purged")),
+                notes_unwritten=True,
+            )
+        mark(folder, identity["id"])
+
+
+def _part(kept: dict[str, Any], agents: Sequence[str]) -> dict[str, Any]:
+    """What a cell needs of a run's state to go on."""
+    errors = {agent: kept["errors"][agent] for agent in agents if agent in kept["errors"]}
+    state: dict[str, Any] = {"agents": list(agents), "errors": errors}
+    if "contexts" in kept:
+        state["contexts"] = {agent: kept["contexts"][agent] for agent in agents}
+    return state
+
+
+def _share_cassette(
+    cassette: Cassette, shards: Path, agents: Sequence[str], cells: int, tick: int
+) -> None:
+    """Give each cell the recorded answers of the ticks to come, which a branch may have."""
+    found = [each for each in cassette if each.tick > tick]
+    if not found:
+        return
+    cell_of = {agent: at for at, own in enumerate(members(agents, cells)) for agent in own}
+    for each in found:
+        if each.agent in cell_of:
+            Cassette(cell_folder(shards, cell_of[each.agent]) / CASSETTE).record(each)

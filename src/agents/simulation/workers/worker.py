@@ -1,0 +1,243 @@
+"""A worker: the cells that one process has, and what the driver may ask of them.
+
+A cell is some agents of a run, with a bank of their own, which has a copy of all boards.
+"""
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ...bank.memory_bank import MemoryBank
+from ...config.load import load_settings
+from ...config.settings import Settings
+from ...engine.engine import Engine
+from ...errors import BankLocked, TierMemError
+from ...memory.records import Hits
+from ...storage.embedding.embedders import Embedder
+from ...storage.resident.fingerprint import fingerprint
+from ..policies.cassette import Cassette
+from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
+from ..tick.act import read_action
+from ..tick.branch_rules import Standing
+from ..tick.decide import Decided
+from ..tick.minds import Minds
+from ..tick.social import Boards, Speech, Wish, used_in
+from . import wire
+from .carriers import wait_for
+from .cells import CASSETTE, cell_folder
+from .log import Frames
+
+
+class Logged:
+    """The policy of a tick that is done again: it asks what was asked, and decides nothing."""
+
+    def __init__(self, asked: Mapping[str, Sequence[Sequence[Ask]]]) -> None:
+        self._asked = asked
+        self._rounds: dict[str, int] = {}
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        """The questions of the agent's next round; none after the last."""
+        agent = observation.agent_id
+        number = self._rounds.get(agent, 0)
+        self._rounds[agent] = number + 1
+        asked = self._asked.get(agent, ())
+        return asked[number] if number < len(asked) else []
+
+
+def policy_again(policy: Policy, settings: Settings, asked: Mapping[str, Any]) -> Policy:
+    """Who decides when a tick is done again.
+
+    A policy that flushes or reflects draws from its agents' generators after it has decided, so it
+    decides again: from its cassette, if it is a language model.
+    """
+    flushes = settings.flush.enabled and isinstance(policy, Flushing)
+    reflects = settings.reflection.enabled and isinstance(policy, Reflecting)
+    return policy if flushes or reflects else Logged(wire.asks_of(asked))
+
+
+def of_cells(settings: Settings) -> Settings:
+    """The settings of a cell's bank: only the run's own bank has a store, and is compacted."""
+    return replace(
+        settings,
+        storage=replace(settings.storage, sync="manual"),
+        temperature=replace(settings.temperature, compact_on_close=False),
+    )
+
+
+class Cell:
+    """The bank of some agents, and the three parts of their tick.
+
+    ``decide`` begins a tick's transaction, ``record`` ends the tick, and ``commit`` commits it.
+    What happens between is the driver's. A process that ends before the commit leaves the bank at
+    the tick before.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        policy: Policy,
+        rules: Standing,
+        embedder: Embedder | None,
+    ) -> None:
+        own = of_cells(settings)
+        self.bank = MemoryBank.open(folder, own, create=False, apply_caps=False, embedder=embedder)
+        # A power cut may take a cell's last commits: the log, which is synced, has them.
+        self.bank.engine.journal.file.db.execute("PRAGMA synchronous = NORMAL")
+        self._policy = policy
+        kept = self.bank.ticks.state()
+        self.agents: list[str] = kept["agents"]
+        self._minds = Minds(self.bank, policy, self.agents, rules)
+        self._minds.go_on(kept)
+        self._decided: Decided | None = None
+        self._actions: list[Any] = []
+        self._open = ExitStack()
+        self._told: dict[str, tuple[int, bytes]] = {}
+        """What the driver knows of the states of the agents."""
+
+    def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
+        """Begin a tick; the frame of what the agents ask and want to do."""
+        self._open.enter_context(self.bank.transaction())
+        self._minds.begin(tick)
+        observations = wire.seen_of(wire.decode(seen))
+        decided = self._minds.decide(dict(zip(self.agents, observations, strict=True)), policy)
+        self._decided = decided
+        self._actions = wire.plain_actions(
+            [
+                [each if isinstance(each, Speech | Wish) else read_action(each) for each in own]
+                for own in decided.actions
+            ]
+        )
+        uses = Boards(used_in(decided.asked), ()).plain()
+        return wire.encode(
+            [self._actions, wire.plain_asks(decided, self.agents), *uses[:1]],
+            f"{type(self._policy).__name__}.decide()",
+        )
+
+    def record(self, boards: Sequence[Any], deeds: bytes) -> dict[str, Any]:
+        """Remember what the agents saw and did, and end the tick; what it counted.
+
+        ``boards`` has what all agents of the run did with groups, as JSON values.
+        """
+        bank, decided = self.bank, self._decided
+        if decided is None:
+            raise RuntimeError("a tick is recorded after it was decided")
+        done, told = wire.decode(deeds)
+        own = dict(zip(self.agents, wire.deeds_of(self._actions, done), strict=True))
+        counts = self._minds.remember(decided, own, wire.told_of(told), Boards.of(boards))
+        bank.ticks.record({"tick": bank.tick}, {"agents": self.agents, **self._minds.state()})
+        self._decided = None
+        return counts
+
+    def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, list[Any]]:
+        """Do a tick again from the log; the states that changed."""
+        actions, asked, *_ = wire.decode(frames.decided)
+        self.decide(tick, frames.seen, policy_again(self._policy, self.bank.settings, asked))
+        self._actions = actions
+        self.record(boards, frames.deeds)
+        return self.commit()
+
+    def commit(self) -> dict[str, list[Any]]:
+        """Commit the tick; the states that changed."""
+        self._open.close()
+        return self.states()
+
+    def states(self) -> dict[str, list[Any]]:
+        """The hashed states of the agents that changed since the last call."""
+        changed: dict[str, list[Any]] = {}
+        with self.bank.engine.using():
+            for agent, block in self.bank.engine.state.blocks.items():
+                now = block.next_sequence, fingerprint(block)
+                if self._told.get(agent) != now:
+                    self._told[agent] = now
+                    changed[agent] = [now[0], now[1].hex()]
+        return changed
+
+    def close(self) -> None:
+        """Close the bank, at its last whole tick."""
+        self.bank.engine.release()
+
+
+MakePolicy = Callable[[Path, Settings, Cassette], Policy]
+"""Makes the policy of a run, whose folder and settings these are."""
+
+
+class Worker:
+    """Answers messages; a message is a call, its arguments, and a part for each cell."""
+
+    def __init__(self, make_policy: MakePolicy) -> None:
+        self._make_policy = make_policy
+        self._cells: dict[int, Cell] = {}
+
+    def answer(self, message: bytes) -> bytes:
+        """The answer to a message. An error is an answer, too."""
+        (call, *arguments), parts = wire.unpacked(message)
+        try:
+            value, back = getattr(self, f"_{call}")(*arguments, *parts)
+            return wire.packed({"value": value}, back)
+        except TierMemError as error:
+            return _told(type(error).__name__, error.why, vars(error).get("hint", ""))
+        except Exception as error:  # noqa: BLE001 - told to the driver, which raises it
+            why = f"a worker failed: {error!r}\n{traceback.format_exc()}"
+            return _told("SimulationError", why, "")
+
+    def _open(
+        self, run: str, plain: dict[str, Any], rules: list[Any], offline: bool, cells: list[int]
+    ) -> tuple[Any, list[bytes]]:
+        """Open the cells; the tick of each, and the states of its agents."""
+        settings, folder = load_settings(plain), Path(run)
+        shards = folder / "shards"
+        first: Engine | None = None
+        for cell in cells:
+            own = cell_folder(shards, cell)
+            policy = self._make_policy(folder, settings, Cassette(own / CASSETTE, offline))
+            # A worker of a driver that was killed may be about to end.
+            opened = wait_for(
+                partial(
+                    Cell, own, settings, policy, Standing(rules), first and first.embedder.embedder
+                ),
+                BankLocked,
+            )
+            parts = opened.bank.engine
+            first = first or parts  # what one cell has learned of words, all know
+            parts.embedder, parts.search.reader = first.embedder, first.search.reader
+            self._cells[cell] = opened
+        return [[each.bank.tick, each.states()] for each in self._cells.values()], []
+
+    def _again(
+        self, cell: int, tick: int, boards: list[Any], *frames: bytes
+    ) -> tuple[Any, list[bytes]]:
+        """Do a tick again in a cell that is behind; the states that changed."""
+        return self._cells[cell].again(tick, boards, Frames(*frames)), []
+
+    def _decide(self, tick: int, *seen: bytes) -> tuple[Any, list[bytes]]:
+        cells = self._cells.values()
+        return None, [each.decide(tick, own) for each, own in zip(cells, seen, strict=True)]
+
+    def _record(self, boards: list[Any], *deeds: bytes) -> tuple[Any, list[bytes]]:
+        cells = self._cells.values()
+        return [each.record(boards, own) for each, own in zip(cells, deeds, strict=True)], []
+
+    def _commit(self) -> tuple[Any, list[bytes]]:
+        return [each.commit() for each in self._cells.values()], []
+
+    def _checkpoint(self, folder: str) -> tuple[Any, list[bytes]]:
+        """Write a checkpoint of each cell."""
+        for cell, own in self._cells.items():
+            own.bank.checkpoint(Path(folder) / f"cell-{cell:02}.tmck", {"cell": cell})
+        return None, []
+
+    def _close(self) -> tuple[Any, list[bytes]]:
+        """Close the cells, between two ticks."""
+        while self._cells:
+            self._cells.popitem()[1].close()
+        return None, []
+
+
+def _told(error: str, why: str, hint: str) -> bytes:
+    return wire.packed({"error": error, "why": why, "hint": hint}, [])
