@@ -200,7 +200,7 @@ def test_an_empty_state_is_a_state() -> None:
 def test_what_is_no_state_changes_nothing(state: Any) -> None:
     for bank in (bank_with(FISH), AssociativeMemoryBank()):
         before = bank.get_all_memories_as_text()
-        with pytest.raises(InvalidInput, match="no state of a memory bank"):
+        with pytest.raises(InvalidInput, match="not a state of a memory bank"):
             bank.set_state(state)
         assert bank.get_all_memories_as_text() == before
 

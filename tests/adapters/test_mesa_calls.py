@@ -141,11 +141,11 @@ def test_what_is_kept_can_not_be_changed_by_looking() -> None:
     town = walked(2)
     kept, before = first(town).memory.kept, town.memories.bank.state_hash()
     names = {name for name in dir(AgentMemory) if not name.startswith("_")}
-    writes = names - {*READS, "agent_id", "parts", "notes"}
+    writes = names - {*READS, "agent_id", "engine", "notes"}
     assert {"add", "add_many", "pin", "delete", "forget", "recall", "compact"} < writes
     for name in sorted(writes):
         with pytest.raises(InvalidInput, match=rf"to look at: {name}\(\) would change"):
             getattr(kept, name)("I was never there.")
-    for name in ("notes", "parts", "__deepcopy__", "colour"):
+    for name in ("notes", "engine", "__deepcopy__", "colour"):
         assert not hasattr(kept, name)
     assert town.memories.bank.state_hash() == before

@@ -14,8 +14,8 @@ from chaos_steps import (
     CHECKPOINT,
     Imagined,
     SmallEmbedder,
-    engine,
     in_bank,
+    open_bank,
     steps,
 )
 
@@ -57,7 +57,7 @@ def prefixes(before: Imagined, seed: int, last: int) -> list[str]:
 
 def look(folder: Path) -> Answer:
     """Open a bank and read all of it; for a process of its own."""
-    return _answer(lambda: _read(engine(folder, "manual")))
+    return _answer(lambda: _read(open_bank(folder, "manual")))
 
 
 def look_at_copy(folder: Path) -> Answer:
@@ -75,8 +75,8 @@ def check(folder: Path, sync: str) -> Answer:
     """Read a bank and hold it to the laws."""
 
     def checked() -> Answer:
-        found = _read(engine(folder, "manual"), laws=True)
-        again = _read(engine(folder, "manual"))
+        found = _read(open_bank(folder, "manual"), laws=True)
+        again = _read(open_bank(folder, "manual"))
         if again != found:
             return {"law": "opening it once more gives another state"}
         if sync != "manual":
@@ -159,20 +159,20 @@ def check_repaired(folder: Path) -> Answer:
 
     def repaired() -> Answer:
         with suppress(StoreError):
-            engine(folder, "commit").close()
-        with engine(folder, "manual") as bank:
+            open_bank(folder, "commit").close()
+        with open_bank(folder, "manual") as bank:
             bank.repair_store()
             _compare_store(bank)
-        return _read(engine(folder, "manual"))
+        return _read(open_bank(folder, "manual"))
 
     return _answer(repaired)
 
 
 def _check_store(folder: Path) -> None:
     try:
-        bank = engine(folder, "commit")
+        bank = open_bank(folder, "commit")
     except StoreError:
-        bank = engine(folder, "manual")
+        bank = open_bank(folder, "manual")
         bank.repair_store()
     with bank:
         bank.sync()

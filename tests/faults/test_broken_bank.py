@@ -18,9 +18,9 @@ from agents.notes.agent_notes import AgentNotes
 from embedders import Directions
 
 ANSWERS: dict[type, set[str]] = {
-    MemoryBank: {"close", "settings", "folder", "parts"},  # what is known without the memories
-    AgentMemory: {"agent_id", "parts"},
-    Group: {"name", "parts"},
+    MemoryBank: {"close", "settings", "folder", "engine"},  # what is known without the memories
+    AgentMemory: {"agent_id", "engine"},
+    Group: {"name", "engine"},
     AgentNotes: {"agent_id"},
     TickLog: set(),
 }

@@ -37,7 +37,7 @@ _ERRORS = {
     "a pinned memory is hot for ever": (InvalidInput, "pinned"),
     "full": (TierFull, "full|may be"),
     "gone, but can be restored": (MemoryNotFound, "restore"),
-    "no member": (InvalidInput, "no member"),
+    "no member": (InvalidInput, "not a member"),
     "no such memory": (MemoryNotFound, "has no memory"),
     "not active": (InvalidInput, "restore"),
     "pinned": (MemoryPinned, "unpin"),

@@ -265,7 +265,7 @@ def _without(*path: str | int) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda data: data.clear(), "no list of conversations"),
+        (lambda data: data.clear(), "not a list of conversations"),
         (lambda data: data.insert(0, "text"), 'conversation 1 has no "conversation"'),
         (_without(0, "sample_id"), 'conversation 1 has no "sample_id"'),
         (_without(1, "qa"), 'conversation 2 has no "qa"'),

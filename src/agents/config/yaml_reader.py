@@ -298,7 +298,7 @@ class _Reader:
                 value = self.constructor.construct_object(node)
             except (ValueError, KeyError, IndexError, OverflowError):
                 kind = node.tag.removeprefix(_TAG)
-                self.refuse(line, f"{show_path(path)}: {text!r} is not YAML {kind}")
+                self.refuse(line, f"{show_path(path)}: {text!r} is not a YAML {kind}")
         else:
             self.refuse_tag(node, path, line)
         if not isinstance(value, str) and not is_key:

@@ -242,7 +242,7 @@ def test_a_branch_replaces_nothing_without_force(tiermem: Command, whole: Path) 
     Path("b").mkdir()
     Path("b/thesis").touch()
     assert tiermem("branch", whole, "--at", 5, "--out", "b").is_one_error(1, "exists already")
-    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--force").is_one_error(1, "no run")
+    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--force").is_one_error(1, "not a run")
     assert Path("b/thesis").exists()
 
 

@@ -114,7 +114,7 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
         ("import crew bad.jsonl", "bad.jsonl, line 2: not JSON", "a line is an object"),
         ("import crew absent.jsonl", "absent.jsonl", "check the path"),
         ("import crew", "one thing to import", "name a FILE"),
-        ("import crew --mem0 bad.yaml", "no config of mem0", "vector_store"),
+        ("import crew --mem0 bad.yaml", "not a config of mem0", "vector_store"),
         ("notes crew --agent alice get ../x.md", "is not a note's path", "MEMORY.md"),
         ("notes crew --agent alice get MEMORY.md", "alice has no note", "there is none yet"),
         ("notes crew --agent alice search", "search for what?", "search QUERY"),

@@ -367,4 +367,6 @@ def test_the_format_can_be_named(tiermem: Command, other: Path) -> None:
     path = write(GOOD, "in.txt")
     assert tiermem("import", other, path).is_one_error(2, "end it with .jsonl or .parquet")
     assert tiermem("import", other, path, "--format", "jsonl").code == 0
-    assert tiermem("import", other, path, "--format", "parquet").is_one_error(2, "no Parquet file")
+    assert tiermem("import", other, path, "--format", "parquet").is_one_error(
+        2, "not a Parquet file"
+    )

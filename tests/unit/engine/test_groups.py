@@ -47,9 +47,9 @@ def test_who_is_no_member_neither_reads_nor_writes(bank: MemoryBank, alice: Agen
     bank.group("guild", ["bob"]).post("bob", PLAN)
     posted = bank.group("guild").all()[0]
     assert found(alice) == []
-    with pytest.raises(InvalidInput, match="no member"):
+    with pytest.raises(InvalidInput, match="not a member"):
         alice.post("guild", "let me in")
-    with pytest.raises(InvalidInput, match="no member"):
+    with pytest.raises(InvalidInput, match="not a member"):
         alice.leave("guild")
     for call in (alice.get, alice.forget, alice.pin, alice.restore):
         with pytest.raises(MemoryNotFound):
@@ -83,7 +83,7 @@ def test_leaving_ends_access_from_that_tick_on(bank: MemoryBank, alice: AgentMem
     bank.agent("bob").post("guild", "without alice <1 0>")
     assert found(alice) == []
     assert len(found(bank.agent("bob"))) == 2
-    with pytest.raises(InvalidInput, match="no member"):
+    with pytest.raises(InvalidInput, match="not a member"):
         alice.post("guild", "again")
     bank.group("guild", ["alice"])
     assert guild.members() == {"alice": 5, "bob": 0}
