@@ -28,7 +28,7 @@ import charts_drawn
 import warm_cells
 import warm_children
 from agents import AgentMemory, MemoryBank
-from agents.config import yaml_reader
+from agents.config import yaml_files
 from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
@@ -84,15 +84,15 @@ _trust_one_certificate()
 
 def _read_the_same_yaml_once() -> None:
     """Hundreds of runs have the same settings; to read them takes a fifth of a small run."""
-    read, known = yaml_reader.read_yaml, dict[tuple[Any, ...], bytes]()
+    read, known = yaml_files.read_yaml, dict[tuple[Any, ...], bytes]()
 
-    def remembered(text: str, source: str, **options: Any) -> yaml_reader.Document:
+    def remembered(text: str, source: str, **options: Any) -> yaml_files.Document:
         key = (text, *sorted(options.items()))
         if key not in known:
             known[key] = pickle.dumps(read(text, source, **options))
         return replace(pickle.loads(known[key]), source=source)
 
-    yaml_reader.read_yaml = remembered
+    yaml_files.read_yaml = remembered
 
 
 _read_the_same_yaml_once()

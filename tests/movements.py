@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import AgentMemory, Memory, Temperature
-from agents.memory.results import Compaction
+from agents.memory.records import Compaction
 from banks import Engine, value
 
 HOT, WARM, COLD = Temperature

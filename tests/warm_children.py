@@ -31,7 +31,7 @@ MODULES = (
     "agents.bank.history",
     "agents.bank.memory_bank",
     "agents.config.messages",
-    "agents.config.yaml_reader",
+    "agents.config.yaml_files",
     "agents.interfaces.cli.app",
     "agents.notes.agent_notes",
     "jsonschema",

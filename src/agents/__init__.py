@@ -58,10 +58,8 @@ from .errors import (
     Untrusted,
 )
 from .memory.records import Explanation, Hit, Hits, Memory
-from .memory.retention import Retention
 from .memory.sources import Source
-from .memory.temperature import Temperature
-from .memory.tiers import TIER_NAMES, TIER_VALUES, Tier
+from .memory.tiers import TIER_NAMES, TIER_VALUES, Retention, Temperature, Tier
 from .version import __version__
 
 if TYPE_CHECKING:

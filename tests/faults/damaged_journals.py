@@ -12,10 +12,10 @@ from typing import Any
 
 from agents import MemoryBank, TierMemError
 from agents.engine import upkeep
-from agents.exchange.memory_rows import exported
+from agents.exchange.row_files import exported
 from agents.exchange.salvage import salvage
 from agents.memory.records import memory_id
-from agents.memory.retention import Retention
+from agents.memory.tiers import Retention
 from banks import MANUAL
 from embedders import Directions
 

@@ -11,9 +11,9 @@ import pytest
 
 from agents import BankBroken, BankClosed, MemoryBank
 from agents.bank.agent_memory import AgentMemory
-from agents.bank.group import Group
+from agents.bank.memory_bank import Group
 from agents.bank.tick_log import TickLog
-from agents.memory.retention import Retention
+from agents.memory.tiers import Retention
 from agents.notes.agent_notes import AgentNotes
 from embedders import Directions
 

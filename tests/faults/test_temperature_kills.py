@@ -14,7 +14,7 @@ from temperature_writer import AGENTS, READY, open_bank, steps
 
 import warm_children
 from agents import MemoryBank
-from agents.memory.retention import Retention
+from agents.memory.tiers import Retention
 
 pytestmark = pytest.mark.slow
 

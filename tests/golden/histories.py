@@ -18,8 +18,7 @@ from unittest.mock import patch
 from agents import MemoryBank, Temperature, Tier, TierMemError
 from agents.config.load import load_settings
 from agents.engine.status import Status
-from agents.memory.records import Explanation, Hit
-from agents.memory.results import Recall
+from agents.memory.records import Explanation, Hit, Recall
 from agents.notes import agent_notes
 from agents.notes.search import Finding
 from agents.simulation.runs.run import Run

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.memory.kinds import Traits, traits
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import Tier
+from agents.memory.records import Traits, traits
+from agents.memory.tiers import Temperature, Tier
 from agents.rules.compaction import Condition, Facts, Move, Rule, parse_rules, plan
 from agents.rules.spill import HotLimits
 from default_rules import default_rules

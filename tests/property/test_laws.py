@@ -18,8 +18,7 @@ from agents.memory.records import (
     memory_id,
     sequence_of,
 )
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import parse_tier
+from agents.memory.tiers import Temperature, parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
 from agents.storage.resident.turns import Standing
 from examples import examples

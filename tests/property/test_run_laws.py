@@ -20,8 +20,7 @@ from agents import BankError, MemoryBank, Tier
 from agents.bank import history
 from agents.config.load import load_settings
 from agents.errors import RunError
-from agents.memory.retention import Retention
-from agents.memory.temperature import Temperature
+from agents.memory.tiers import Retention, Temperature
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.run import Run, checkpoints, go_back
 from agents.simulation.tick.streams import Streams

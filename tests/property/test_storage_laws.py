@@ -23,9 +23,8 @@ from agents.memory.events import (
     decode,
     encode,
 )
-from agents.memory.kinds import KINDS, check_tags
 from agents.memory.metadata import check_metadata
-from agents.memory.records import id_prefix
+from agents.memory.records import KINDS, check_tags, id_prefix
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.resident.agent_columns import AgentColumns
 from agents.storage.resident.come_and_go import put, take

@@ -11,7 +11,7 @@ import pytest
 
 from agents import Memory, MemoryBank, MemoryNotFound, Tier, TierMemError
 from agents.bank.history import branch, rewind
-from agents.memory.retention import Retention
+from agents.memory.tiers import Retention
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL
 from embedders import Directions

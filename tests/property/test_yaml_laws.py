@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.config.yaml_reader import read_yaml
-from agents.config.yaml_writer import to_yaml
+from agents.config.yaml_files import read_yaml, to_yaml
 
 # Line breaks of Unicode, marks of YAML, and what ends or begins a line.
 STRANGE = "\x07\t\n\r\x1b \x7f\x85\x9f\xa0\xad\u2028\u2029\ufeff\U0001f600'\"\\:#-?&*!|>%@`{}[],=~é"

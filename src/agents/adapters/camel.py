@@ -11,8 +11,7 @@ from ..bank.memory_bank import MemoryBank
 from ..errors import InvalidInput
 from ..memory.context import render
 from ..memory.records import Hits, Memory, shown
-from ..memory.retention import Retention
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Tier
 from .one_agent import fitted, in_mind
 from .removing import remove
 

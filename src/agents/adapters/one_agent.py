@@ -7,10 +7,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ..bank.agent_memory import AgentMemory
 from ..bank.async_bank import AsyncAgentMemory
 from ..errors import InvalidMetadata
-from ..memory.insights import EVIDENCE
 from ..memory.metadata import check_metadata
 from ..memory.records import KEY, VALUE, Hits, Memory, Scalar
-from ..memory.sources import SOURCE
+from ..memory.sources import EVIDENCE, SOURCE
 from .removing import remove
 
 P = ParamSpec("P")

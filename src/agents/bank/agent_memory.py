@@ -20,13 +20,18 @@ from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
 from ..memory.filters import ANY, parse_filter, parse_filter_and_cold
-from ..memory.records import Explanation, Hits, Memory, Scalar
+from ..memory.records import Compaction, Explanation, Hits, Memory, Recall, Scalar, Spill
 from ..memory.requests import action_text, check_query
-from ..memory.results import Compaction, Recall, Spill
-from ..memory.retention import Retention
 from ..memory.sources import Heard, Links, Told
-from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
-from ..memory.tiers import Tier, TierLike, parse_tier
+from ..memory.tiers import (
+    Retention,
+    Temperature,
+    TemperatureLike,
+    Tier,
+    TierLike,
+    parse_temperature,
+    parse_tier,
+)
 from ..notes.agent_notes import AgentNotes, NoteLines
 from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes

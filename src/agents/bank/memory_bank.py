@@ -1,4 +1,4 @@
-"""The memories of all agents of one run, in one folder."""
+"""The memories of all agents of one run, in one folder; and the groups of its agents."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from ..config.settings import Settings
-from ..engine import adding, clock, groups, reading, telling, upkeep
+from ..engine import adding, agent_moves, clock, groups, reading, telling, upkeep
 from ..engine.engine import Engine, OneWriter
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
-from ..memory.records import Hits, Memory
+from ..memory.records import Compaction, Hits, Memory, TimePassed
 from ..memory.requests import check_agent_id
-from ..memory.results import Compaction, TimePassed
 from ..memory.sources import Chain
+from ..memory.tiers import TierLike
 from ..notes.index import Synced
 from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
@@ -24,11 +24,63 @@ from ..storage.embedding.embedders import Embedder
 from ..storage.store_sync import Progress
 from ..version import __version__
 from .agent_memory import AgentMemory
-from .embedder_change import reembed
-from .group import Group
-from .history import checkpoint_extra
+from .history import checkpoint_extra, reembed
 from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
+
+
+@final
+class Group:
+    """A group of agents with a board, made by :meth:`MemoryBank.group`.
+
+    Members find what is on the board by ``search(..., include_groups=True)``. The board belongs to
+    no agent: no other call of an agent reaches it, and agents only add to it.
+    """
+
+    __slots__ = ("engine", "name")
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.name = name
+        self.engine = engine
+        """The open bank itself, for the code of this package; its form may change."""
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name}: {len(self.members())} members>"
+
+    def members(self) -> dict[str, int]:
+        """The members, each with the tick in which it joined, in alphabetical order."""
+        with self.engine.using():
+            return groups.members(self.engine, groups.board_of(self.name))
+
+    def join(self, agents: Iterable[str]) -> None:
+        """Make agents members; they find all that is on the board, also what was there before."""
+        if isinstance(agents, str):
+            raise InvalidInput("join() takes a list of agents", hint="use join([name]) for one")
+        groups.join(self.engine, self.name, agents)
+
+    def leave(self, agent_id: str) -> None:
+        """End a membership: from now on, the agent neither reads nor writes the board."""
+        groups.leave(self.engine, self.name, agent_id)
+
+    def post(self, agent_id: str, content: str, tier: TierLike | None = None) -> Memory:
+        """Let a member write to the board. ``memory.speaker`` is the writer."""
+        return groups.post(self.engine, self.name, agent_id, content, tier)
+
+    def all(self) -> list[Memory]:
+        """What is on the board, oldest first, whoever asks: a look from outside the simulation."""
+        return reading.active(self.engine, groups.board_of(self.name), None, None)
+
+    def forget(self, memory_id: str) -> None:
+        """Purge a memory of the board now: its text and its vector are gone, from the journal too.
+
+        As with :meth:`AgentMemory.forget`, older checkpoints still have its text, and
+        :meth:`MemoryBank.vacuum` clears the free space in the files as well. What members stored of
+        it is their own.
+        """
+        board = groups.board_of(self.name)
+        with self.engine.using():
+            memory = reading.find(self.engine, board, memory_id, deleted=True)
+            agent_moves.forget(self.engine, board, memory)
 
 
 @final

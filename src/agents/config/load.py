@@ -22,7 +22,7 @@ from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-    from .yaml_reader import Document
+    from .yaml_files import Document
 
 # Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
@@ -52,7 +52,7 @@ def load_settings(
 
     One ``ConfigError`` lists the problems of all of them.
     """
-    from .yaml_reader import copy_plain
+    from .yaml_files import copy_plain
 
     merged = defaults = _defaults()
     given: list[Document] = []
@@ -119,7 +119,7 @@ def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document"
 
 
 def _file(path: str | os.PathLike[str]) -> "Document":
-    from .yaml_reader import Document, read_file
+    from .yaml_files import Document, read_file
 
     if not isinstance(path, str | os.PathLike):
         kind = type(path).__name__
@@ -147,7 +147,7 @@ def _packaged_preset(name: str) -> "Document":
 
 
 def _assignment(text: str) -> "Document":
-    from .yaml_reader import Document, copy_plain, printable, read_yaml
+    from .yaml_files import Document, copy_plain, printable, read_yaml
 
     key, equals, value = text.partition("=")
     parts = tuple(part.strip() for part in key.split("."))
@@ -164,7 +164,7 @@ def _assignment(text: str) -> "Document":
 
 
 def _overrides(overrides: Mapping[str, object]) -> "Document":
-    from .yaml_reader import Document
+    from .yaml_files import Document
 
     if not isinstance(overrides, Mapping):
         kind = type(overrides).__name__
@@ -181,7 +181,7 @@ def joined_overrides(levels: Iterable[Mapping[str, object]]) -> dict[str, Any]:
     >>> joined_overrides([{"memory": {"max_pinned": 1}, "seed": 1}, {"memory.max_critical": 2}])
     {'memory': {'max_pinned': 1, 'max_critical': 2}, 'seed': 1}
     """
-    from .yaml_reader import copy_plain
+    from .yaml_files import copy_plain
 
     nested: dict[str, Any] = {}
     for key, child in itertools.chain.from_iterable(level.items() for level in levels):

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from ..errors import InvalidInput
-from ..memory.json_value import value_text
-from ..memory.metadata import check_metadata
+from ..memory.metadata import check_metadata, value_text
 from ..memory.records import KEY, NO_METADATA, VALUE, Memory
 from ..memory.requests import NewBatch, Options, check_all_new, check_content
-from ..memory.retention import Retention
 from ..memory.sources import own_metadata
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Tier
 from ..rules.duplicates import normal_text, outlives
 from ..storage.note import note_of
 from ..storage.state.accesses import Accesses

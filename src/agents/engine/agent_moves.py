@@ -5,12 +5,9 @@ from typing import Final
 
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.filters import Filter
-from ..memory.records import Hit, Memory, memory_id
+from ..memory.records import Hit, Memory, Recall, Spill, memory_id
 from ..memory.requests import check_query, check_whole
-from ..memory.results import Recall, Spill
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Temperature, Tier
 from ..movement.hot import Left
 from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest

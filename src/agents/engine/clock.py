@@ -8,9 +8,8 @@ import time
 from typing import NamedTuple
 
 from ..errors import BankError, CommitFailed, CommitUnknown, InvalidInput
-from ..memory.records import NEVER
+from ..memory.records import NEVER, TimePassed
 from ..memory.requests import check_whole
-from ..memory.results import TimePassed
 from . import upkeep
 from .engine import Engine
 

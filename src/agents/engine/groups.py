@@ -7,9 +7,7 @@ from typing import NamedTuple
 from ..errors import InvalidInput, InvalidTier
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, NewMemory, check_agent_id, check_new
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier, TierLike, parse_tier
+from ..memory.tiers import Retention, Temperature, Tier, TierLike, parse_tier
 from ..storage.resident.holdings import NO_VALUES
 from .engine import Engine
 

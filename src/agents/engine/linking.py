@@ -2,8 +2,8 @@
 
 from ..errors import InvalidInput
 from ..memory.records import Memory
-from ..memory.retention import Retention
 from ..memory.sources import CONTRADICTS, SUPERSEDED, Links
+from ..memory.tiers import Retention
 from ..storage.state.links import contradicted, heir
 from .adding import check_is_live, retire
 from .engine import Engine

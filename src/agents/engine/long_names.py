@@ -7,8 +7,7 @@ key, and the agent ``@@names`` keeps the text.
 import re
 
 from ..memory.records import Memory
-from ..memory.retention import Retention
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Tier
 from .agent_moves import forget
 from .engine import Engine
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..memory.changes import Changes
+from ..memory.events import Changes
 
 
 class Metrics:

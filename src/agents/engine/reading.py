@@ -6,9 +6,7 @@ from operator import index
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature
-from ..memory.tiers import TIER_NAMES, Tier
+from ..memory.tiers import TIER_NAMES, Retention, Temperature, Tier
 from ..rules.decay import score
 from ..storage.state.links import contradicted, superseded, superseding
 from ..storage.state.versions import versions

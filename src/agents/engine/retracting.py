@@ -8,8 +8,8 @@ from typing import final
 from ..errors import InvalidInput
 from ..memory.records import Memory
 from ..memory.requests import check_content
-from ..memory.retention import Retention
 from ..memory.sources import Telling, Told
+from ..memory.tiers import Retention
 from ..storage.state.links import heirs, superseding
 from .adding import add_many
 from .engine import Engine

@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 from ..config.settings import ClockSettings, thawed
 from ..memory.context import TokenCounter, approximate_tokens, cost
 from ..memory.records import memory_id
-from ..memory.retention import RETENTION_NAMES, Retention
-from ..memory.temperature import TEMPERATURE_NAMES, Temperature
-from ..memory.tiers import TIER_NAMES, Tier
+from ..memory.tiers import (
+    RETENTION_NAMES,
+    TEMPERATURE_NAMES,
+    TIER_NAMES,
+    Retention,
+    Temperature,
+    Tier,
+)
 from ..movement.compaction import beyond_limit
 from ..rules import suggestions as suggest
 from ..rules.relevance import means

@@ -7,7 +7,6 @@ from ..errors import InvalidInput, InvalidTier
 from ..memory.metadata import KeptMetadata, check_metadata
 from ..memory.records import NO_METADATA, VALUE, Memory, sequence_of
 from ..memory.requests import NewBatch, Options, check_agent_id
-from ..memory.retention import Retention
 from ..memory.sources import (
     HEARD,
     SOURCE,
@@ -20,8 +19,7 @@ from ..memory.sources import (
     Told,
     source_text,
 )
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier, parse_tier
+from ..memory.tiers import Retention, Temperature, Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
 from ..storage.state.links import heir, superseding
 from ..storage.state.origins import copies_of

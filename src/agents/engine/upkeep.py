@@ -4,10 +4,9 @@ from collections import Counter
 from contextlib import suppress
 
 from ..errors import BankError
-from ..memory.records import memory_id
+from ..memory.records import Compaction, RuledMove, memory_id
 from ..memory.requests import check_agent_id, check_whole
-from ..memory.results import Compaction, RuledMove
-from ..memory.temperature import Temperature
+from ..memory.tiers import Temperature
 from ..storage.reembedding import discard_new_vectors
 from ..storage.store_sync import Progress
 from .engine import Engine

@@ -14,7 +14,7 @@ from ..memory.context import approximate_tokens
 from ..storage.embedding.embedders import NoEmbedder
 from ..storage.salvage import Salvage
 from ..storage.salvage import salvage as read_whole
-from .memory_rows import exported, exported_boards
+from .row_files import exported, exported_boards
 
 
 class Salvaged(NamedTuple):

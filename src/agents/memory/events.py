@@ -1,4 +1,4 @@
-"""Every change to a bank, as an event of the journal.
+"""Every change to a bank, as an event of the journal; and counts of the changes that events made.
 
 An event is a named tuple whose first field is its kind. A list of events is a JSON array of arrays;
 replaying the events in order gives the state. Events that wait to be written may be plain tuples of
@@ -6,15 +6,17 @@ the same fields. A change of many memories at once is one event with many sequen
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import orjson
 
 from .metadata import KeptMetadata
 from .records import Scalar
-from .temperature import Temperature
+from .tiers import Retention, Temperature
 
 Cause = Literal[
     "set", "promote", "spill", "compact", "decay", "expire", "prune", "restore", "supersede"
@@ -283,3 +285,56 @@ def _whole(event: Added, keep: Keep) -> Added:
     temperature, kind, tags, expires = event.start
     start = Start(int(Temperature(temperature)), kind, tuple(tags), expires)
     return event._replace(start=start)
+
+
+class Changes(NamedTuple):
+    """The number of memories that changed, by the way in which they changed."""
+
+    added: int
+    demoted: int
+    """Moved to a lower tier to make room."""
+    moved: int
+    """Moved to another tier because a caller asked for it."""
+    deleted: int
+    archived: int
+    restored: int
+    expired: int
+    purged: int
+    promoted: int
+    """Became hot: by a call, a recall or a compaction."""
+    spilled: int
+    """Left hot because hot was full."""
+    cooled: int
+    """Became warm or cold: by a call, a compaction or decay."""
+    recalled: int
+
+
+_UNCOUNTED = frozenset({"add", "access", "repeat", "tick", "note", "succeed", "last", "hold"})
+NO_CHANGES = Changes(*[0] * len(Changes._fields))
+
+
+def count_changes(events: Iterable[Row]) -> Changes:
+    """The number of memories that these events changed, by the way in which they changed."""
+    events = list(events)
+    n = Counter(map(itemgetter(0), events))  # most events of a tick are adds and accesses
+    n["recall"] = 0
+    for event in named([event for event in events if event[0] not in _UNCOUNTED]):
+        if isinstance(event, TierChanged):
+            n[event.cause] += 1
+        elif isinstance(event, Moved) and event.cause == "spill":
+            n["spill"] += len(event.sequences)
+        elif isinstance(event, Moved):
+            is_hot = event.temperature == Temperature.HOT
+            n["promote" if is_hot else "cool"] += len(event.sequences)
+        elif isinstance(event, Retained) and event.cause == "expire":
+            n["expire"] += len(event.sequences)
+        elif isinstance(event, Retained):
+            n[Retention(event.retention).name] += len(event.sequences)
+        elif isinstance(event, Purged):
+            n["purged"] += len(event.sequences)
+        elif isinstance(event, Accessed):
+            n["recall"] += len(event.sequences)
+    return Changes(
+        n["add"], n["demote"], n["set"], n["DELETED"], n["ARCHIVED"], n["ACTIVE"], n["expire"],
+        n["purged"], n["promote"], n["spill"], n["cool"], n["recall"],
+    )  # fmt: skip

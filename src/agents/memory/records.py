@@ -1,4 +1,4 @@
-"""What a memory is, and its id."""
+"""What a memory is: its record, id, kind and tags; and what calls that move memories give back."""
 
 import hashlib
 import json
@@ -8,12 +8,9 @@ from operator import add
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..errors import InvalidContent
-from .insights import evidence_of, given_importance
-from .retention import Retention
-from .sources import Source, source_of
-from .temperature import Temperature
-from .tiers import Tier
+from ..errors import InvalidContent, InvalidInput
+from .sources import Source, evidence_of, given_importance, source_of
+from .tiers import Retention, Temperature, Tier
 
 Scalar = str | int | float | bool | None
 Metadata = Mapping[str, Scalar]
@@ -336,3 +333,152 @@ def shown(value: object) -> str:
         return f"{value!r:.80}"
     except (RecursionError, ValueError):  # nested too deeply, or too long a number
         return type(value).__name__
+
+
+KINDS = (
+    "message",
+    "fact",
+    "decision",
+    "preference",
+    "entity",
+    "context",
+    "observation",
+    "action",
+    "note",
+    "insight",
+)
+
+_MOST_TAGS, _LONGEST_TAG = 32, 64
+
+
+class Traits(NamedTuple):
+    """Kind and tags, made by :func:`traits`."""
+
+    kind: str
+    tags: tuple[str, ...]
+    """In alphabetical order."""
+    json: str
+    """Kind and tags as JSON text."""
+
+
+def traits(kind: str, tags: tuple[str, ...]) -> Traits:
+    """The traits with this checked kind and these checked tags."""
+    return Traits(kind, tags, json.dumps([kind, tags], ensure_ascii=False, separators=(",", ":")))
+
+
+PLAIN = traits("fact", ())
+"""The traits of a memory without options."""
+
+
+def check_kind(kind: object) -> str:
+    """``kind`` itself, or :class:`InvalidInput`."""
+    if isinstance(kind, str) and kind in KINDS:
+        return str.__str__(kind)
+    raise InvalidInput(
+        f"{kind!r:.60} is not a kind of memory", hint=f"use one of {', '.join(KINDS)}"
+    )
+
+
+def check_tags(tags: object) -> tuple[str, ...]:
+    """The tags in alphabetical order, each once; or :class:`InvalidInput`."""
+    if isinstance(tags, str | bytes | Mapping) or not isinstance(tags, Iterable):
+        raise InvalidInput(f"tags are a list of texts; got {tags!r:.60}")
+    found = set()
+    for tag in tags:
+        try:
+            text = check_text(tag, "tag")
+        except InvalidContent as error:
+            raise InvalidInput(error.why, hint=error.hint) from None
+        if not text.strip() or text != text.strip() or len(text) > _LONGEST_TAG or "," in text:
+            raise InvalidInput(
+                f"{text!r:.80} is not a tag",
+                hint=f"use 1 to {_LONGEST_TAG} characters without commas and without blanks around",
+            )
+        found.add(text)
+    if len(found) > _MOST_TAGS:
+        raise InvalidInput(
+            f"a memory has at most {_MOST_TAGS} tags; got {len(found)}", hint="leave some out"
+        )
+    return tuple(sorted(found))
+
+
+class Spill(NamedTuple):
+    """The memories that left hot."""
+
+    moved: dict[str, Temperature]
+    """The new temperature of each memory, by id."""
+    notes: tuple[str, ...] = ()
+    """Remarks for a person, such as that a memory is larger than all of hot."""
+
+
+class Recall(NamedTuple):
+    """The memories that a recall found, best first; each says how hot it is."""
+
+    items: tuple[Memory, ...]
+    """The memories as they are after promotion."""
+    scores: tuple[float, ...]
+    """How well each memory matches the query, from 0 to 1."""
+    promoted: tuple[str, ...]
+    """The ids of the found memories that this recall made hot."""
+    notes: tuple[str, ...] = ()
+    matches: tuple[float | None, ...] = ()
+    """For each memory, what ``min_relevance`` was compared with: the largest of the score, the
+    similarity and the share of the query's words. None without ``min_relevance``."""
+
+
+class RuledMove(NamedTuple):
+    """A move of a memory by a rule."""
+
+    memory: Memory
+    """The memory as it was before the move."""
+    to: Temperature
+    rule: str
+    """The name of the rule."""
+
+
+class Compaction(NamedTuple):
+    """The number of memories that a compaction moved, or would move, to each temperature."""
+
+    hot: int
+    warm: int
+    cold: int
+    pruned: int
+    """How many cold memories were archived because there were too many."""
+    moves: tuple[RuledMove, ...]
+    """The moves of a dry run; empty otherwise."""
+
+
+class TimePassed(NamedTuple):
+    """What happened to a bank's memories as its clock moved."""
+
+    before: int
+    """The tick before."""
+    tick: int
+    """The tick now."""
+    expired: int
+    """How many memories were deleted because their lifetime is over."""
+    purged: int
+    """How many deleted memories are gone for good, because their grace is over."""
+    promoted: int
+    """How many memories became hot by ``temperature.rules``."""
+    cooled: int
+    """How many memories became warm or cold, by decay or by ``temperature.rules``."""
+    archived: int
+    """How many cold memories were archived because there were too many."""
+
+
+class Reembedding(NamedTuple):
+    """What another embedder does to a bank."""
+
+    before: str
+    """The name of the embedder that the bank had."""
+    after: str
+    texts: int
+    """How many texts the bank has, those of its history too; 0 if both embedders are the same."""
+    agreement: float | None
+    """The share of each text's nearest texts, up to ten, that stay its nearest.
+
+    None for too few texts.
+    """
+    compared: int
+    """How many texts were compared for it."""

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
-from .insights import EVIDENCE, IMPORTANCE, check_importance, evidence_of, evidence_text
-from .json_value import plain_scalar, value_text
-from .kinds import check_kind, check_tags
-from .metadata import KeptMetadata, SharedMetadata, check_metadata
-from .records import KEY, VALUE, check_text
-from .temperature import Temperature, parse_temperature
-from .tiers import TIER_VALUES, Tier, parse_tier
+from .metadata import KeptMetadata, SharedMetadata, check_metadata, plain_scalar, value_text
+from .records import KEY, VALUE, check_kind, check_tags, check_text
+from .sources import EVIDENCE, IMPORTANCE, check_importance, evidence_of, evidence_text
+from .tiers import TIER_VALUES, Temperature, Tier, parse_temperature, parse_tier
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 _LONGEST_ID = 128

@@ -1,9 +1,9 @@
-"""The five tiers: how much a memory matters."""
+"""How a memory stands: its tier (how much it matters), temperature (how active) and retention."""
 
 from enum import IntEnum
 from numbers import Integral
 
-from ..errors import InvalidTier
+from ..errors import InvalidTemperature, InvalidTier
 
 
 class Tier(IntEnum):
@@ -46,3 +46,52 @@ def parse_tier(value: object) -> Tier:
         return Tier(int(value))
     allowed = ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
     raise InvalidTier(f"{value!r} is not a tier", hint=f"use one of {allowed}; {NO_TIERS}")
+
+
+class Temperature(IntEnum):
+    """How active a memory is.
+
+    The agent sees hot memories each turn. Searches find hot and warm memories, and cold memories
+    only if the caller asks for them.
+    """
+
+    HOT = 0
+    WARM = 1
+    COLD = 2
+
+
+TemperatureLike = Temperature | str
+"""What :func:`parse_temperature` takes."""
+
+TEMPERATURE_NAMES: dict[Temperature, str] = {each: each.name.lower() for each in Temperature}
+_VALUES = {name: temperature for temperature, name in TEMPERATURE_NAMES.items()}
+
+
+def parse_temperature(value: object) -> Temperature:
+    """The temperature of a ``Temperature`` or a name in any case.
+
+    >>> parse_temperature("Cold")
+    <Temperature.COLD: 2>
+    """
+    if type(value) is Temperature:
+        return value
+    if isinstance(value, str) and (found := _VALUES.get(value.lower())) is not None:
+        return found
+    raise InvalidTemperature(
+        f"{value!r:.60} is not a temperature", hint="use one of hot, warm, cold"
+    )
+
+
+class Retention(IntEnum):
+    """Whether a memory is visible.
+
+    Searches see active memories. An archived memory can be read by its id. A deleted memory can be
+    restored for a while; then it is purged: its text and vector are gone.
+    """
+
+    ACTIVE = 0
+    ARCHIVED = 1
+    DELETED = 2
+
+
+RETENTION_NAMES: dict[Retention, str] = {each: each.name.lower() for each in Retention}

@@ -9,10 +9,8 @@ import numpy as np
 from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost
 from ..memory.events import BY_RULE
-from ..memory.records import Memory
-from ..memory.results import RuledMove
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature
+from ..memory.records import Memory, RuledMove
+from ..memory.tiers import Retention, Temperature
 from ..rules.compaction import Move, Rule, plan
 from ..rules.prune import choose_prune
 from ..rules.relevance import relevance

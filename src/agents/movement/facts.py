@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..memory.kinds import PLAIN
-from ..memory.temperature import Temperature
+from ..memory.records import PLAIN
+from ..memory.tiers import Temperature
 from ..rules.compaction import Facts
 from ..storage.full_record import ColdFact
 from ..storage.resident.agent_columns import AgentColumns

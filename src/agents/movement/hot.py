@@ -6,8 +6,7 @@ from typing import NamedTuple, final
 from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost, cost_of
 from ..memory.records import Memory, memory_id
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import Temperature, Tier
 from ..rules.relevance import is_promoted, promotion, rank
 from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant, to_free
 from ..storage.resident.agent_columns import AgentColumns

@@ -10,9 +10,7 @@ from ..errors import InvalidInput
 from ..memory.events import Start
 from ..memory.records import NEVER
 from ..memory.requests import PLAIN_OPTIONS, Options
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature, parse_temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Temperature, Tier, parse_temperature
 from ..rules.lifetime import initial_temperature
 from ..storage.state.ledger import Ledger
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..config.settings import TIERS, Settings
 from ..memory.records import NEVER, Memory
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature
+from ..memory.tiers import Retention, Temperature
 from ..rules import decay as decays
 from ..rules.compaction import Rule, resting_places
 from ..rules.transitions import cooler

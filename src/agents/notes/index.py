@@ -10,8 +10,7 @@ from ..engine.engine import Changing, Engine, Staged
 from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, check_content, check_new
-from ..memory.retention import Retention
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Tier
 from ..storage.note import Note
 from .chunks import Chunk, cut
 from .files import NoteFiles, check_text, is_extra, is_own, notes_in

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..memory.kinds import Traits
-from ..memory.temperature import Temperature, parse_temperature
-from ..memory.tiers import Tier, parse_tier
+from ..memory.records import Traits
+from ..memory.tiers import Temperature, Tier, parse_temperature, parse_tier
 from .spill import HotLimits
 
 __all__ = [

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import Temperature, Tier
 
 NEVER = 2**62
 """More ticks than any memory is ever idle."""

@@ -2,10 +2,8 @@
 
 from ..errors import InvalidInput
 from ..memory.events import Start
-from ..memory.kinds import PLAIN, Traits, traits
-from ..memory.records import NEVER
-from ..memory.temperature import TEMPERATURE_NAMES, Temperature
-from ..memory.tiers import Tier
+from ..memory.records import NEVER, PLAIN, Traits, traits
+from ..memory.tiers import TEMPERATURE_NAMES, Temperature, Tier
 from .transitions import PINNED
 
 Begun = tuple[int, Traits | None, int]

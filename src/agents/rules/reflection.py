@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..memory.insights import INSIGHT
 from ..memory.records import Memory
+from ..memory.sources import INSIGHT
 from .duplicates import normal_text
 
 _UNASKED = (INSIGHT, "note")

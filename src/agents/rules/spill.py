@@ -8,7 +8,7 @@ leaves last, or last but one: a promoted memory stays as long as it is the most 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Self
 
-from ..memory.temperature import Temperature
+from ..memory.tiers import Temperature
 from .relevance import Rank
 
 ANY_NUMBER = 1 << 53

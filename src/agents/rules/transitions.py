@@ -16,9 +16,7 @@ from typing import Final, NamedTuple
 
 from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
 from ..memory.records import NEVER, Memory
-from ..memory.retention import RETENTION_NAMES, Retention
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import RETENTION_NAMES, Retention, Temperature, Tier
 
 
 class Axes(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config.settings import Settings
-from ..memory.insights import given_importance
 from ..memory.metadata import KeptMetadata
+from ..memory.sources import given_importance
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..storage.full_record import Shelved
 from ..storage.resident.agent_columns import AgentColumns

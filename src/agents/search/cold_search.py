@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.filters import Filter
-from ..memory.kinds import PLAIN
-from ..memory.records import Hit, Memory, sequence_of
-from ..memory.retention import Retention
-from ..memory.temperature import TEMPERATURE_NAMES, Temperature
+from ..memory.records import PLAIN, Hit, Memory, sequence_of
+from ..memory.tiers import TEMPERATURE_NAMES, Retention, Temperature
 from ..storage.full_record import Shelved
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.shelf.shelf import ColdFact

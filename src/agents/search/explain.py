@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.records import Explanation, Hit, Memory, memory_id
-from ..memory.retention import Retention
 from ..memory.sources import SUPERSEDED
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Temperature, Tier
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.state import State
 from .hybrid_score import HybridScore

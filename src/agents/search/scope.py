@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 
 from ..memory.context import TokenCounter, cost
 from ..memory.filters import ANY, Filter
-from ..memory.kinds import PLAIN, Traits
-from ..memory.records import NO_METADATA
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.records import NO_METADATA, PLAIN, Traits
+from ..memory.tiers import Temperature, Tier
 from ..rules.spill import HotLimits
 from ..storage.resident.agent_columns import AgentColumns
 

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..memory.records import Hits, Memory, Scalar
-from ..memory.temperature import TemperatureLike
-from ..memory.tiers import Tier, TierLike
+from ..memory.tiers import TemperatureLike, Tier, TierLike
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.events import Additions, Start
-from ..memory.kinds import Traits
 from ..memory.metadata import KeptMetadata
+from ..memory.records import Traits
 from ..rules.lifetime import begun
 from .full_record import Shelved
 

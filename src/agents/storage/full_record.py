@@ -4,12 +4,9 @@ import functools
 import json
 from typing import NamedTuple
 
-from ..memory.kinds import Traits, traits
 from ..memory.metadata import KeptMetadata
-from ..memory.records import Memory, memories_of
-from ..memory.retention import Retention
-from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.records import Memory, Traits, memories_of, traits
+from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.relevance import relevance
 
 MOST_RECALLS = 16

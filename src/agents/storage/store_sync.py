@@ -28,7 +28,7 @@ from ..errors import (
     StoreMismatch,
 )
 from ..memory.records import Memory, memory_id
-from ..memory.retention import Retention
+from ..memory.tiers import Retention
 from .found_checkpoints import checkpoints_before_purge
 from .journal.journal import Journal
 from .leftovers import TemporaryFolder

@@ -7,7 +7,7 @@ from typing import Any
 from ..bank.memory_bank import MemoryBank
 from ..engine.groups import board_of
 from ..memory.records import Explanation, Hit, Memory
-from ..memory.retention import Retention
+from ..memory.tiers import Retention
 from .laws import must
 from .model_bank import ModelBank
 from .model_memories import (

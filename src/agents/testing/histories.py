@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from ..bank.memory_bank import MemoryBank
 from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
 from ..memory.records import Memory
-from ..memory.retention import Retention
-from ..memory.tiers import Tier
+from ..memory.tiers import Retention, Tier
 from .inputs import memories, queries, tiers
 from .model_reading import SmallEmbedder
 

@@ -11,10 +11,8 @@
 'MemoryNotFound'
 """
 
-from .calling import Failure, Outcome, call
-from .llm_schemas import anthropic_schemas, openai_schemas
-from .operation import Operation, Route
-from .operations import ERROR, OPERATIONS
+from .calling import Failure, Outcome, anthropic_schemas, call, openai_schemas
+from .operations import ERROR, OPERATIONS, Operation, Route
 
 __all__ = [
     "ERROR",

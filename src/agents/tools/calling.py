@@ -1,25 +1,76 @@
-"""Runs an operation by its name, with arguments that nobody has checked."""
+"""Runs operations by name, with arguments that nobody has checked; makes schemas for models."""
 
 import difflib
 import functools
 import logging
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock
 from ..errors import InvalidInput, TierMemError
-from ..memory.temperature import TEMPERATURE_NAMES
-from ..memory.tiers import NO_TIERS, TIER_VALUES
-from .operation import WHY_NOT, Operation, Permission, allows
-from .operations import OPERATIONS
-from .other_names import operations_with, renamed
+from ..memory.tiers import NO_TIERS, TEMPERATURE_NAMES, TIER_VALUES
+from .operations import OPERATIONS, WHY_NOT, Operation, Permission, allows
 from .shapes import MOST_SAID, Schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
+
+
+_CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]")
+_SAME = {
+    "session_id": ("session",),
+    "type": ("kind", "kinds"),
+    "types": ("kinds", "kind"),
+    "limit": ("max_results",),
+    "max_results": ("limit",),
+}
+"""The names that an argument may have here, best first, for names in small letters."""
+_TEMPERATURES = frozenset(TEMPERATURE_NAMES.values())
+
+
+def renamed(operation: Operation, given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The arguments under their own names. Names that nobody knows stay as they are."""
+    own: dict[Any, Any] = {}
+    first: dict[Any, Any] = {}
+    for key, value in given.items():
+        name = _name(key, value, operation.arguments["properties"])
+        if name in own:
+            raise InvalidInput(
+                f"{operation.name}: {first[name]} and {key} mean the same", hint=f"give {name}"
+            )
+        own[name], first[name] = value, key
+    return own
+
+
+def operations_with(key: object, value: object) -> str:
+    """A hint for an argument that an operation lacks: its name, and the operations that have it."""
+    everywhere = {name for each in OPERATIONS.values() for name in each.arguments["properties"]}
+    name = _name(key, value, everywhere)
+    takers = [each.name for each in OPERATIONS.values() if name in each.arguments["properties"]]
+    return f"{name} is an argument of {', '.join(takers)}" if takers else ""
+
+
+def _name(key: Any, value: object, known: Container[str]) -> Any:
+    """The name of an argument here: camelCase and a few other names are understood."""
+    if not isinstance(key, str):
+        return key
+    if key == "tier" and "temperature" in known and _is_temperature(value):
+        return "temperature"
+    if key in known:
+        return key
+    plain = _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", key)
+    return next((name for name in (plain, *_SAME.get(plain, ())) if name in known), key)
+
+
+def _is_temperature(value: object) -> bool:
+    """Whether a value is hot, warm or cold, or a list of these, which are not tiers."""
+    values = value if isinstance(value, list) else [value]
+    return bool(values) and all(isinstance(each, str) and each in _TEMPERATURES for each in values)
+
 
 logger = logging.getLogger(__name__)
 
@@ -183,3 +234,38 @@ def _said(error: "ValidationError") -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…"
+
+
+def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """For ``tools=`` of OpenAI's chat completions, and of services with the same API."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": each.name,
+                "description": each.description,
+                "parameters": each.schema(),
+            },
+        }
+        for each in _chosen(names)
+    ]
+
+
+def anthropic_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """For ``tools=`` of Anthropic's messages."""
+    return [
+        {
+            "name": each.name,
+            "description": each.description,
+            "input_schema": each.schema(),
+        }
+        for each in _chosen(names)
+    ]
+
+
+def _chosen(names: Iterable[str] | None) -> list[Operation]:
+    from .calling import find
+
+    if names is not None:
+        return [find(name) for name in names]
+    return [each for each in OPERATIONS.values() if allows("write", each.permission)]

@@ -4,12 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ..bank.agent_memory import AgentMemory
-from ..engine import clock, reading
+from ..engine import clock, reading, upkeep
 from ..errors import InvalidInput
 from ..memory.filters import parse_filter
 from ..memory.records import Hit
-from ..memory.retention import RETENTION_NAMES, Retention
-from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
+from ..memory.tiers import (
+    RETENTION_NAMES,
+    TEMPERATURE_NAMES,
+    Retention,
+    Temperature,
+    parse_temperature,
+)
 from .shapes import shown
 
 Json = dict[str, Any]
@@ -220,3 +225,36 @@ def scores_of(hit: Hit) -> Json:
 def _match(match: float | None) -> Json:
     """What the least score was compared with; nothing if there was none."""
     return {} if match is None else {"match": match}
+
+
+def tell(memory: AgentMemory, arguments: Json) -> Json:
+    """Tell agents that the bank has; a client makes no new agents."""
+    with memory.engine.using():
+        known = set(upkeep.agents(memory.engine))
+        for name in arguments["to"]:
+            if name not in known and name != memory.agent_id:
+                raise InvalidInput(f"there is no agent {name!r:.80}", hint="name another agent")
+        told = memory.broadcast(**arguments)
+        return {"told": [{"agent": each.listener, "is_new": each.is_new} for each in told]}
+
+
+def retract(memory: AgentMemory, arguments: Json) -> Json:
+    """Take a memory back; how far it went is not its teller's to know."""
+    return {"corrected": len(memory.retract(**arguments))}
+
+
+def trust(memory: AgentMemory, arguments: Json) -> Json:
+    teller = arguments["teller"]
+    with memory.engine.using():
+        if "trust" in arguments:
+            memory.trust(teller, arguments["trust"])
+        return {"teller": teller, "trust": memory.trust_of(teller)}
+
+
+def post(memory: AgentMemory, arguments: Json) -> Json:
+    return shown(memory.engine, memory.post(**arguments))
+
+
+def leave(memory: AgentMemory, arguments: Json) -> Json:
+    memory.leave(arguments["group"])
+    return {"groups": memory.groups()}

@@ -3,9 +3,13 @@
 MCP tools, HTTP routes, the schemas for LLMs and the reference page are made from this table.
 """
 
-from ..memory.results import TimePassed
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Literal, NamedTuple, get_args
+
+from ..bank.agent_memory import AgentMemory
+from ..memory.records import TimePassed
 from . import handlers
-from .operation import Operation, Route
 from .shapes import (
     CONTENT,
     FILTERS,
@@ -33,7 +37,140 @@ from .shapes import (
     typed,
     whole,
 )
-from .social_operations import SOCIAL_OPERATIONS
+
+Permission = Literal["read", "write", "tell", "advance"]
+"""What a caller may do; each permission includes those before it."""
+
+
+WHY_NOT: dict[Permission, str] = {
+    "read": "reads the memory",
+    "write": "changes the memory",
+    "tell": "reaches the memories of other agents",
+    "advance": "moves the clock of all agents",
+}
+"""What an operation does that a caller may not do, by the permission that it needs."""
+
+
+def allows(given: Permission, needed: Permission | None) -> bool:
+    """Whether a caller with the permission ``given`` may do what needs the other one."""
+    order = get_args(Permission)
+    return needed is None or order.index(given) >= order.index(needed)
+
+
+class Route(NamedTuple):
+    """The HTTP route of an operation. A name in braces in the path is an argument."""
+
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    status: int = 200
+
+
+class Operation(NamedTuple):
+    """An operation of an agent on its memory."""
+
+    name: str
+    description: str
+    """Models choose an operation by it; people read it in the reference."""
+    arguments: Schema
+    result: Schema
+    permission: Permission
+    """The permission that a token needs."""
+    run: Callable[[AgentMemory, dict[str, Any]], dict[str, Any]]
+    """Takes arguments that were checked."""
+    example: dict[str, Any]
+    """Arguments that make sense; an id in them is made up."""
+    route: Route
+    destroys: bool = False
+    """Whether the operation may purge a memory."""
+
+    def schema(self) -> Schema:
+        """The arguments with the example, for a model."""
+        return {**deepcopy(self.arguments), "examples": [deepcopy(self.example)]}
+
+
+_EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
+_AGENT = typed("string", "The id of another agent of the bank.", minLength=1, maxLength=128)
+_GROUP = typed("string", "The name of a group.", minLength=1, maxLength=127)
+_TOLD = object_of(
+    {
+        "told": list_of(
+            object_of(
+                {
+                    "agent": typed("string", "Who was told."),
+                    "is_new": typed("boolean", "False if it knew that already."),
+                }
+            )
+        )
+    }
+)
+
+SOCIAL_OPERATIONS = (
+    Operation(
+        "memory_tell",
+        "Tell other agents a memory: each gets a copy of its own, which says who told it.",
+        object_of(
+            {
+                "memory_id": ID,
+                "to": list_of(_AGENT, minItems=1, maxItems=1000, description="Whom to tell."),
+            },
+            {
+                "as_tier": {**TIER, "enum": TIER["enum"][1:]},
+                "note": typed("string", "What you say about it.", minLength=1, maxLength=4096),
+            },
+        ),
+        _TOLD,
+        "tell",
+        handlers.tell,
+        {"memory_id": _EXAMPLE_ID, "to": ["bob"]},
+        Route("POST", "/memory/{memory_id}/tell"),
+    ),
+    Operation(
+        "memory_retract",
+        "Take a memory back: a correction supersedes it, and follows all that were told it.",
+        object_of({"memory_id": ID}, {"correction": CONTENT}),
+        object_of({"corrected": typed("integer", "How many agents were told.", minimum=0)}),
+        "tell",
+        handlers.retract,
+        {"memory_id": _EXAMPLE_ID, "correction": "agent_X is honest"},
+        Route("POST", "/memory/{memory_id}/retract"),
+    ),
+    Operation(
+        "memory_trust",
+        "Say how much you trust what an agent tells you, or leave trust out to ask.",
+        object_of(
+            {"teller": _AGENT},
+            {"trust": typed("number", "From 0 to 1, the default.", minimum=0, maximum=1)},
+        ),
+        object_of({"teller": {"type": "string"}, "trust": {"type": "number"}}),
+        "write",
+        handlers.trust,
+        {"teller": "bob", "trust": 0.2},
+        Route("POST", "/trust"),
+    ),
+    Operation(
+        "group_post",
+        "Write to the board of a group of which you are a member: all members find it.",
+        object_of(
+            {"group": _GROUP, "content": CONTENT}, {"tier": {**TIER, "enum": TIER["enum"][2:]}}
+        ),
+        MEMORY,
+        "tell",
+        handlers.post,
+        {"group": "guild", "content": "We meet at the bridge"},
+        Route("POST", "/group/{group}/post", 201),
+    ),
+    Operation(
+        "group_leave",
+        "Leave a group: from now on, you neither find nor write what is on its board.",
+        object_of({"group": _GROUP}),
+        object_of({"groups": list_of({"type": "string"})}),
+        "write",
+        handlers.leave,
+        {"group": "guild"},
+        Route("POST", "/group/{group}/leave"),
+    ),
+)
+
 
 ERROR: Schema = object_of(
     {
@@ -49,7 +186,6 @@ ERROR: Schema = object_of(
 )
 """The result of an operation that was not done."""
 
-_EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
 _NOTES = list_of({"type": "string"})
 _NOTE = typed("string", "What could not be done, such as embed the query.")
 _PATH = typed(

@@ -5,12 +5,9 @@ from typing import Any, get_args
 
 from ..engine import reading
 from ..engine.engine import Engine
-from ..memory.kinds import KINDS
+from ..memory.records import KINDS, Memory
 from ..memory.records import VALUE as VALUE_KEY
-from ..memory.records import Memory
-from ..memory.retention import RETENTION_NAMES
-from ..memory.temperature import TEMPERATURE_NAMES
-from ..memory.tiers import TIER_NAMES
+from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 from ..rules.suggestions import MOST_IDS, What
 
 Schema = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 
 from agents import MemoryBank, Tier
 from agents.exchange.importing import store_rows
-from agents.exchange.memory_rows import Row, exported
+from agents.exchange.row_files import Row, exported
 from embedders import Counting
 
 Command = Callable[..., Any]

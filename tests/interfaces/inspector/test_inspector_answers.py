@@ -12,9 +12,7 @@ from agents import MemoryBank, analysis
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
-from agents.memory.retention import RETENTION_NAMES
-from agents.memory.temperature import TEMPERATURE_NAMES
-from agents.memory.tiers import TIER_NAMES
+from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 from agents.simulation.runs.compare import past_bank
 from agents.simulation.runs.life import life
 from agents.simulation.runs.why import as_json, decision

@@ -9,8 +9,7 @@ from inspected_sites import ask
 
 from agents.interfaces.inspector.inspected import COUNTED
 from agents.interfaces.inspector.site import Site
-from agents.memory.temperature import TEMPERATURE_NAMES
-from agents.memory.tiers import TIER_NAMES
+from agents.memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
 from agents.search import explain
 from agents.simulation.runs.compare import past_bank
 

@@ -12,7 +12,7 @@ from agents import MemoryBank, Retention
 from agents.bank.async_bank import AsyncMemoryBank
 from agents.interfaces import tokens
 from agents.interfaces.mcp.server import Access, make_server
-from agents.tools.operation import Permission
+from agents.tools.operations import Permission
 from wall_clock import WALL, WallClock
 
 

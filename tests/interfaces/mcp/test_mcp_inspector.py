@@ -17,7 +17,7 @@ from mcp_clients import bank_in, serving, texts
 
 from agents.interfaces import tokens
 from agents.tools import OPERATIONS
-from agents.tools.operation import allows
+from agents.tools.operations import allows
 
 pytestmark = [
     pytest.mark.slow,

@@ -30,7 +30,7 @@ from agents import (
     tools,
 )
 from agents.bank.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncGroup, AsyncNoteWatch
-from agents.bank.group import Group
+from agents.bank.memory_bank import Group
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.watching import NoteWatch
 from banks import MANUAL, ROOT, Undone, contents

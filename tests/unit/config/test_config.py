@@ -20,7 +20,7 @@ import agents.config.load
 from agents.config.fits import fits
 from agents.config.load import load_settings
 from agents.config.settings import Settings
-from agents.config.yaml_reader import read_file
+from agents.config.yaml_files import read_file
 from agents.errors import ConfigError
 from banks import ROOT
 from examples import examples

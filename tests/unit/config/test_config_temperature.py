@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agents.config.load import load_settings
 from agents.config.settings import TIERS, ClockSettings
 from agents.errors import ConfigError, InvalidInput
-from agents.memory.kinds import KINDS
+from agents.memory.records import KINDS
 from banks import ROOT
 from default_rules import default_rules
 

@@ -18,7 +18,7 @@ from agents import (
 )
 from agents.bank.history import branch, rewind
 from agents.exchange.importing import store_rows
-from agents.exchange.memory_rows import Row, exported
+from agents.exchange.row_files import Row, exported
 from banks import MANUAL, Engine, contents, everything, undone, value
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact

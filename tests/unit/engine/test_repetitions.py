@@ -4,7 +4,7 @@ import pytest
 
 from agents import AgentMemory, Memory, MemoryBank, Retention
 from agents.exchange.importing import store_rows
-from agents.exchange.memory_rows import Row
+from agents.exchange.row_files import Row
 from banks import Engine, everything, undone
 
 MERGING = {"merge_duplicates": True, "max_pinned": 1}

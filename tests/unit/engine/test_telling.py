@@ -24,7 +24,7 @@ from agents import (
     TierFull,
 )
 from agents.exchange.importing import store_rows
-from agents.exchange.memory_rows import Row, exported
+from agents.exchange.row_files import Row, exported
 from agents.memory.metadata import KeptMetadata
 from agents.memory.requests import PLAIN_OPTIONS, NewBatch
 from agents.memory.sources import SOURCE, Heard

@@ -3,7 +3,7 @@
 import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank
-from agents.memory.results import Recall
+from agents.memory.records import Recall
 from banks import Engine
 from movements import COLD, HOT, WARM, added_hot, hot
 

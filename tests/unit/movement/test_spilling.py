@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
-from agents.memory.results import Spill
+from agents.memory.records import Spill
 from banks import Engine
 from movements import COLD, HOT, WARM, added_hot, hot, small, temperatures, used
 

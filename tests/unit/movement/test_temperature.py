@@ -17,7 +17,7 @@ from agents import (
     Temperature,
     Tier,
 )
-from agents.memory.kinds import KINDS
+from agents.memory.records import KINDS
 
 MakeBank = Callable[..., MemoryBank]
 

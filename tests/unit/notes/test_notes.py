@@ -10,7 +10,7 @@ from note_banks import found, note_texts
 
 from agents import AgentMemory, MemoryBank
 from agents.errors import InvalidInput, InvalidTier, NoteRefused, TierFull
-from agents.memory.retention import Retention
+from agents.memory.tiers import Retention
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.index import Synced
 from banks import MANUAL

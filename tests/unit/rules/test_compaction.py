@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.memory.kinds import Traits, traits
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import Tier
+from agents.memory.records import Traits, traits
+from agents.memory.tiers import Temperature, Tier
 from agents.rules.compaction import Condition, Facts, Move, Rule, parse_rules, plan
 from agents.rules.spill import HotLimits
 from default_rules import default_rules as as_written

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import Tier
+from agents.memory.tiers import Temperature, Tier
 from agents.rules.decay import NEVER, SLOWEST, Decay, limits, score, slownesses
 
 HOT, WARM, COLD = Temperature

@@ -3,8 +3,7 @@
 import pytest
 
 from agents import InvalidInput
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import Tier
+from agents.memory.tiers import Temperature, Tier
 from agents.rules.lifetime import initial_temperature
 
 HOT, WARM, COLD = Temperature

@@ -1,6 +1,6 @@
 """Spilling: the least relevant leaves hot first, pinned never, newcomers last."""
 
-from agents.memory.temperature import Temperature
+from agents.memory.tiers import Temperature
 from agents.rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
-from agents.memory.temperature import Temperature
+from agents.memory.tiers import Temperature
 from agents.storage.resident import fingerprint as fingerprints
 from agents.storage.resident import table as tables
 from agents.storage.resident.agent_columns import AgentColumns

@@ -9,8 +9,7 @@ from weakref import WeakMethod
 from langgraph.store.base import Op, PutOp, Result, SearchOp, TTLConfig
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-from ...bank.async_bank import AsyncMemoryBank
-from ...bank.async_turns import INSIDE
+from ...bank.async_bank import INSIDE, AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, EmbedderError, InvalidInput, StoreError
 from ...memory.records import shown

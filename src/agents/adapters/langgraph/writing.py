@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, final
 from langgraph.store.base import PutOp, get_text_at_path
 
 from ...errors import InvalidInput
-from ...memory.json_value import value_text
+from ...memory.metadata import value_text
 from ...memory.records import Memory, Scalar, shown
-from ...memory.retention import Retention
-from ...memory.tiers import Tier, TierLike, parse_tier
+from ...memory.tiers import Retention, Tier, TierLike, parse_tier
 from ...storage.state.versions import versions
 from ..removing import remove
 from .items import AT, INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times

@@ -6,8 +6,7 @@ from typing import Any, final
 from ...bank.memory_bank import MemoryBank
 from ...memory.filters import Filter, parse_filter
 from ...memory.records import Explanation, Hit, Memory, Metadata
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.tiers import Temperature, Tier
 from ...search.request import SearchRequest
 from ...storage.state.accesses import Accesses
 from .filters import Join

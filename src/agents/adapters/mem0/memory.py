@@ -13,8 +13,7 @@ from ...engine.groups import board_of
 from ...engine.long_names import forget_unused
 from ...errors import ExtractionError, InvalidInput
 from ...memory.records import Memory as Record
-from ...memory.retention import Retention
-from ...memory.tiers import Tier
+from ...memory.tiers import Retention, Tier
 from ...storage.mem0.errors import extraction_failed
 from ..removing import remove
 from .configs import bank_of

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput
-from ...memory.conditions import Condition, parse_condition
+from ...memory.filters import Condition, parse_condition
 from ...memory.records import VALUE, Metadata
 from .filters import Join
 from .payloads import EXPIRES, kept_name, whole

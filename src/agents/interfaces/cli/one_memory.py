@@ -9,9 +9,7 @@ from typer import Argument, Option
 
 from ...errors import InvalidInput
 from ...memory.records import id_prefix, sequence_of, short_id, whole_id
-from ...memory.retention import Retention
-from ...memory.temperature import TEMPERATURE_NAMES
-from ...memory.tiers import TIER_NAMES
+from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention
 from .banks import past
 from .output import counted, echo_json, first_of, say
 

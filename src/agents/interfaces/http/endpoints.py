@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidInput
 from ...tools import OPERATIONS, Operation
-from ...tools.operation import Permission
+from ...tools.operations import Permission
 from ...tools.shapes import MEMORY, Schema
 
 

@@ -15,7 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 from ...errors import TierMemError
-from ...tools.operation import WHY_NOT, allows
+from ...tools.operations import WHY_NOT, allows
 from ..tokens import Grant
 from .access import Door, Names, origin_form
 from .allowance import Allowance

@@ -11,8 +11,14 @@ from ...errors import BankDamaged, TierMemError
 from ...memory.context import line, render
 from ...memory.events import Added, Event, parsed
 from ...memory.records import Explanation, Hit, Hits, Memory
-from ...memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
-from ...memory.tiers import TIER_NAMES, Tier, parse_tier
+from ...memory.tiers import (
+    TEMPERATURE_NAMES,
+    TIER_NAMES,
+    Temperature,
+    Tier,
+    parse_temperature,
+    parse_tier,
+)
 from ...search.explain import OVER_BUDGET
 from ...simulation.runs.why import (
     FORGOTTEN,

@@ -8,7 +8,7 @@ from shlex import quote
 from time import thread_time
 from typing import Any
 
-from ...config.yaml_writer import to_yaml
+from ...config.yaml_files import to_yaml
 from ...errors import RunError, TierMemError
 from ...memory.records import Memory
 from ...simulation.effects.interventions import branch_with, read_intervention

@@ -14,8 +14,7 @@ from ...config.settings import Settings
 from ...engine.groups import is_board
 from ...errors import BankDamaged, TierMemError
 from ...memory.records import id_prefix, sequence_of
-from ...memory.temperature import TEMPERATURE_NAMES, Temperature
-from ...memory.tiers import TIER_NAMES, Tier
+from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Temperature, Tier
 from ...simulation.policies.cassette import Cassette, Exchange
 from ...simulation.runs.placement import reading
 from ...simulation.worlds.outside import is_outside

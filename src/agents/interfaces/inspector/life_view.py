@@ -18,10 +18,15 @@ from ...memory.events import (
     parsed,
 )
 from ...memory.records import NEVER, Memory, Metadata, memory_id
-from ...memory.retention import RETENTION_NAMES, Retention
 from ...memory.sources import source_of
-from ...memory.temperature import TEMPERATURE_NAMES, Temperature
-from ...memory.tiers import TIER_NAMES, Tier
+from ...memory.tiers import (
+    RETENTION_NAMES,
+    TEMPERATURE_NAMES,
+    TIER_NAMES,
+    Retention,
+    Temperature,
+    Tier,
+)
 from ...rules.transitions import end_after
 from ...simulation.runs.life import told
 from ...simulation.runs.why import FORGOTTEN, RESULTS, births, part_of

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from ...engine.groups import is_board
 from ...errors import BankDamaged, TierMemError
-from ...memory.retention import Retention
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.tiers import Retention, Temperature, Tier
 from ...simulation.runs.study import earlier_memories
 from ...simulation.tick.decision_log import REFUSAL, Kept, unpack
 from ...storage.interrupts import first

@@ -7,8 +7,7 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...engine.groups import group_of
 from ...memory.records import Memory
-from ...memory.temperature import Temperature
-from ...memory.tiers import TIER_NAMES
+from ...memory.tiers import TIER_NAMES, Temperature
 from ...simulation.tick.decision_log import Kept
 from .inspected import Inspected
 

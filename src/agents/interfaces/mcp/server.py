@@ -16,7 +16,7 @@ from ...engine import clock
 from ...errors import InvalidInput, NoteRefused, TierMemError
 from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
-from ...tools.operation import WHY_NOT, Permission, allows
+from ...tools.operations import WHY_NOT, Permission, allows
 from ...tools.shapes import QUERY
 from ..http.problems import told
 from .sdk import Context, build, error, make, types

@@ -12,9 +12,8 @@ import orjson
 from ...engine.groups import is_board
 from ...memory.events import USES
 from ...memory.records import NEVER, id_prefix
-from ...memory.retention import Retention
 from ...memory.sources import HEARD, SOURCE
-from ...memory.tiers import Tier
+from ...memory.tiers import Retention, Tier
 from ...rules.transitions import end_after
 from ...storage.gc_pause import gc_paused
 from ...storage.journal.journal import Journal

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...memory.context import one_line
-from ...memory.insights import MOST_EVIDENCE, check_importance
 from ...memory.records import Memory
+from ...memory.sources import MOST_EVIDENCE, check_importance
 from ..protocols import Insight
 from . import check_keepable
 

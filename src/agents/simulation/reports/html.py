@@ -133,7 +133,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> 
 
 def settings(values: Mapping[str, Any]) -> str:
     """The settings as YAML."""
-    from ...config.yaml_writer import to_yaml
+    from ...config.yaml_files import to_yaml
 
     written = to_yaml(dict(values), width=100)
     return f"<pre>{chr(10).join(escape(line) for line in written.split(chr(10)))}</pre>"

@@ -10,7 +10,7 @@ from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...config.yaml_reader import read_file
+from ...config.yaml_files import read_file
 from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory, id_prefix, whole_id
 from ...storage.private_files import copy_file

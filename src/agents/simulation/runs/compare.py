@@ -11,7 +11,7 @@ from ...engine import groups
 from ...engine.reading import active, hidden
 from ...errors import RunError
 from ...memory.records import Memory
-from ...memory.retention import Retention
+from ...memory.tiers import Retention
 from ...notes.markdown import split_lines
 from .folder import as_run_error, read_folder
 from .placement import reading

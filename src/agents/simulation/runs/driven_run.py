@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, final
 from weakref import WeakValueDictionary
 
-from ...bank.given import given_hits
 from ...bank.memory_bank import MemoryBank
+from ...bank.tick_log import given_hits
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
-from ...memory.json_value import plain_scalar
+from ...memory.metadata import plain_scalar
 from ...memory.records import Hits
 from ...memory.requests import check_agent_id, check_new
 from ...version import __version__

@@ -15,8 +15,7 @@ from typing import Any
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...config.yaml_reader import read_file
-from ...config.yaml_writer import to_yaml
+from ...config.yaml_files import read_file, to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage import private_files
 from ...storage.leftovers import is_alive, is_temporary

@@ -18,10 +18,8 @@ from ...memory.events import (
     TierChanged,
 )
 from ...memory.records import id_prefix, sequence_of
-from ...memory.retention import Retention
 from ...memory.sources import source_of
-from ...memory.temperature import TEMPERATURE_NAMES, Temperature
-from ...memory.tiers import TIER_NAMES, Tier
+from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention, Temperature, Tier
 from ..worlds.outside import agents_of
 from .decision_table import kept_decisions
 from .folder import as_run_error

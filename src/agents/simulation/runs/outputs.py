@@ -22,8 +22,7 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import RunError, SimulationError
 from ...memory.records import Memory
-from ...memory.retention import RETENTION_NAMES
-from ...memory.tiers import TIER_NAMES
+from ...memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ...storage.private_files import replace_file
 from ..analysis.figures import section
 from ..protocols import World

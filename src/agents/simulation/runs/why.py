@@ -14,11 +14,9 @@ from ...bank.memory_bank import MemoryBank
 from ...engine.groups import group_of
 from ...errors import RunError, TierMemError
 from ...memory.events import Added, Event, Noted
-from ...memory.insights import INSIGHT
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
-from ...memory.sources import source_of
-from ...memory.temperature import Temperature
-from ...memory.tiers import TIER_NAMES, Tier
+from ...memory.sources import INSIGHT, source_of
+from ...memory.tiers import TIER_NAMES, Temperature, Tier
 from ..policies.cassette import Cassette, Exchange
 from ..tick.decision_log import REFUSAL, UNANSWERED, Kept, unpack
 from ..worlds.outside import agents_of, is_outside

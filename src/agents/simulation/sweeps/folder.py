@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...config.yaml_writer import to_yaml
+from ...config.yaml_files import to_yaml
 from ...errors import RunError
 from ...storage.leftovers import is_temporary
 from ...storage.lock import lock_folder

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...config.yaml_reader import read_yaml, show_path
+from ...config.yaml_files import read_yaml, show_path
 from ...errors import ConfigError, RunError
 from ..runs.folder import settings_of_before
 from ..runs.placement import without_engine

@@ -7,8 +7,7 @@ from ...engine import group_search
 from ...engine.agent_moves import recalled
 from ...engine.engine import Engine
 from ...errors import InvalidInput
-from ...memory.conditions import none_of
-from ...memory.filters import ANY, Filter
+from ...memory.filters import ANY, Filter, none_of
 from ...memory.records import Hits
 from ...memory.requests import check_query
 from ...search.request import SearchRequest

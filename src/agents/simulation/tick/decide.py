@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ...bank.given import Given
 from ...bank.memory_bank import MemoryBank
+from ...bank.tick_log import Given
 from ...errors import SimulationError
 from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from ...bank.given import Given
+from ...bank.tick_log import Given
 from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation, Outcome, Remark

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, final
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import ChatFailed, InvalidAction, SimulationError
-from ...memory.insights import INSIGHT, MOST_EVIDENCE, given_importance
-from ...memory.kinds import PLAIN
-from ...memory.records import Memory
+from ...memory.records import PLAIN, Memory
+from ...memory.sources import INSIGHT, MOST_EVIDENCE, given_importance
 from ...rules.reflection import focal_points, importance_of, quotation
 from ..protocols import Ask, Insight, Observation, Policy, Reflecting
 from .actions import REFUSED, refusal

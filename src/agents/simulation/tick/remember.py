@@ -8,9 +8,9 @@ from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
-from ...memory.insights import IMPORTANCE, check_importance
 from ...memory.records import Hits, Memory
 from ...memory.requests import PLAIN_OPTIONS, Options, check_new
+from ...memory.sources import IMPORTANCE, check_importance
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome, Policy, Rating
 from .actions import (

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ...config.settings import StoreSettings, without_password
 from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
-from ...memory.temperature import TEMPERATURE_NAMES
-from ...memory.tiers import TIER_NAMES
+from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
 from ..head_record import STORE_RECORD, Acknowledged, HeadRecord
 from ..private_files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle

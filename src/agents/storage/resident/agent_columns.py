@@ -8,12 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER, Memory, id_prefix, memories_of
+from ...memory.records import NEVER, PLAIN, Memory, Traits, id_prefix, memories_of
 from ...memory.sources import OF_A_MEMORY
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.tiers import Temperature, Tier
 from ...rules.caps import Occupant, age
 from ...rules.relevance import relevance
 from ...rules.transitions import axes_of, entered

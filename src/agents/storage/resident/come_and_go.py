@@ -6,10 +6,9 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.kinds import Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER
-from ...memory.temperature import Temperature
+from ...memory.records import NEVER, Traits
+from ...memory.tiers import Temperature
 from ..full_record import Shelved
 from ..vectors import Quantised, norms
 from .agent_columns import AgentColumns

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ...memory.events import Added, Additions, Row, Start, named
 from ...memory.records import Memory, memories_of
 from ...memory.requests import NewBatch
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
 from ..digests import limbs_of, of_new, sums_of
 from ..vectors import Quantised

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.events import Additions
-from ...memory.kinds import Traits
 from ...memory.metadata import KeptMetadata, SharedMetadata
-from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, memories_of
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memories_of
+from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
 from ...rules.relevance import relevances
 from ..digests import Marks, Places

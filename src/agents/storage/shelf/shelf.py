@@ -9,8 +9,7 @@ from operator import attrgetter
 
 from ...errors import BankDamaged
 from ...memory.context import TokenCounter, approximate_tokens
-from ...memory.retention import Retention
-from ...memory.temperature import Temperature
+from ...memory.tiers import Retention, Temperature
 from ..digests import of_all_shelved
 from ..full_record import ColdFact, Shelved, Stored
 from .rows import Changes, Group, Key, ShelfTable

@@ -6,11 +6,12 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 from ...errors import BankBroken, CommitFailed, CommitUnknown
-from ...memory.changes import NO_CHANGES, Changes
 from ...memory.events import (
     LEAST_LITERAL,
+    NO_CHANGES,
     Cause,
     Change,
+    Changes,
     Held,
     Lasted,
     Moved,
@@ -26,9 +27,7 @@ from ...memory.events import (
 )
 from ...memory.records import Memory
 from ...memory.requests import NewBatch
-from ...memory.retention import Retention
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.caps import Caps, Turn, make_room, relieve
 from ..gc_pause import gc_paused
 from ..interrupts import hold_signals, let_signals_come, whole

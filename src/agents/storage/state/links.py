@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...memory.records import KEY, Memory
-from ...memory.retention import Retention
 from ...memory.sources import CONTRADICTS, SUPERSEDED
+from ...memory.tiers import Retention
 from ..resident.holdings import NO_VALUES
 from .state import State
 from .versions import versions

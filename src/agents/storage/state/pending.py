@@ -5,8 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...memory.changes import NO_CHANGES, Changes, count_changes
-from ...memory.events import Added, Event, Purged, Row, TickAdvanced, named
+from ...memory.events import (
+    NO_CHANGES,
+    Added,
+    Changes,
+    Event,
+    Purged,
+    Row,
+    TickAdvanced,
+    count_changes,
+    named,
+)
 from ..journal.redaction import Purge
 from ..journal.ticks import TickNote
 from ..resident.new_memories import forget_texts

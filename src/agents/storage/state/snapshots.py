@@ -10,8 +10,8 @@ import numpy as np
 import orjson
 
 from ...errors import BankDamaged
-from ...memory.kinds import Traits, traits
 from ...memory.metadata import KeptMetadata
+from ...memory.records import Traits, traits
 from ..journal.journal import Journal
 from ..journal.redaction import Purge, Redaction
 from ..journal.schema import SnapshotRow

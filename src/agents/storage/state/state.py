@@ -21,9 +21,7 @@ from ...memory.events import (
     TierChanged,
 )
 from ...memory.records import Memory
-from ...memory.retention import Retention
-from ...memory.temperature import Temperature
-from ...memory.tiers import Tier
+from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.relevance import after_use, after_uses
 from ...rules.transitions import axes_of, end_after, entered
 from ..digests import of_activities, sums_of

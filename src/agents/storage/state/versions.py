@@ -1,7 +1,7 @@
 """The versions of what an agent stored under a key: the live one, and those that it superseded."""
 
 from ...memory.records import KEY, Memory, sequence_of
-from ...memory.retention import Retention
+from ...memory.tiers import Retention
 from .state import State
 
 

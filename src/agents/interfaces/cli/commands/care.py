@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ....memory.temperature import TEMPERATURE_NAMES
+from ....memory.tiers import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
 from ..flags import flags, tell_idle
 from ..one_memory import shown_id

@@ -16,7 +16,7 @@ from ..output import counted, echo_exactly, echo_json, first_of, say
 
 if TYPE_CHECKING:
     from ....exchange.importing import Imported
-    from ....exchange.memory_rows import Row
+    from ....exchange.row_files import Row
 
 _STANDARD = Path("-")
 _MOST_AGENTS = 10
@@ -47,8 +47,7 @@ def export(
     --salvage is for a bank that is damaged. It exports the memories that are as they were written,
     says what is missing, and exits with 1 if anything is. It changes nothing in the bank.
     """
-    from ....exchange.memory_rows import exported, exported_boards
-    from ....exchange.row_files import format_of
+    from ....exchange.row_files import exported, exported_boards, format_of
 
     to = to if out is None else out
     if to != _STANDARD:
@@ -167,7 +166,7 @@ def _rows(
     max_unpacked: int | None,
 ) -> "Iterable[Row]":
     """The rows of the file or of the mem0 store; naming both, or neither, is refused."""
-    from ....exchange.mem0_rows import mem0_rows
+    from ....exchange.importing import mem0_rows
     from ....exchange.row_files import Format, format_of, read
 
     if mem0 is not None and file is None:

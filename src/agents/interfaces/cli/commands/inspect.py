@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, RunError
-from ....memory.temperature import TEMPERATURE_NAMES
-from ....memory.tiers import TIER_NAMES, parse_tier
+from ....memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, parse_tier
 from ....notes.transcripts import length_of
 from ..banks import past
 from ..one_memory import WholeIds, shown_id

@@ -28,7 +28,7 @@ from .serve import check_access
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
-    from ....tools.operation import Permission
+    from ....tools.operations import Permission
 
 _HOST, _PORT, _RATE = "127.0.0.1", 8766, 100
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from ....errors import InvalidInput
-from ....memory.retention import RETENTION_NAMES
-from ....memory.tiers import TIER_NAMES
+from ....memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes, storing
 from ..one_memory import MemoryId, full_id, ranked, shown_id, tell_change
 from ..options import AsJson, BankFolder, Whose, no_nan

@@ -97,7 +97,7 @@ def run(
 
 
 def _check_no_sweep(file: Path) -> None:
-    from ....config.yaml_reader import read_file
+    from ....config.yaml_files import read_file
 
     value = read_file(file).value
     if isinstance(value, dict) and "scenario" in value and "simulation" not in value:

@@ -1,4 +1,4 @@
-"""Reads settings as plain values: from YAML, with line numbers, or from Python values.
+"""Reads settings as plain values, from YAML with line numbers or from Python values; writes YAML.
 
 Plain values are the values of JSON: text, whole and finite numbers, true, false, null, lists, and
 mappings whose keys are text. A ``ConfigError`` refuses everything else, so settings can be
@@ -9,10 +9,10 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
@@ -327,3 +327,17 @@ def _unfit(value: object) -> str | None:
     if isinstance(value, str) and not value.isascii() and _SURROGATES.search(value):
         return "must be text that UTF-8 can hold; it has half of a surrogate pair"
     return None
+
+
+_NEXT_LINE = "\x85"
+"""PyYAML writes this line break as it is, and reads it as a space."""
+
+
+def to_yaml(
+    values: Mapping[str, Any] | Sequence[Any], *, sort_keys: bool = False, width: int = 80
+) -> str:
+    """The values as YAML, with the characters as they are where that can be read."""
+    text: str = yaml.safe_dump(values, sort_keys=sort_keys, width=width, allow_unicode=True)
+    if _NEXT_LINE in text:
+        text = yaml.safe_dump(values, sort_keys=sort_keys, width=width)
+    return text
