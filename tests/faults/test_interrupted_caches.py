@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from agents import MemoryBank
 from agents.simulation.policies.cassette import Cassette, Exchange
-from agents.storage.digests import Marks
+from agents.storage.columns import fingerprint
+from agents.storage.columns.agent_columns import AgentColumns
+from agents.storage.columns.hashes import Marks
+from agents.storage.columns.sessions import Sessions
+from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.embedding import cache, embedders
 from agents.storage.embedding.cache import CachedEmbedder
 from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
-from agents.storage.resident import fingerprint
-from agents.storage.resident.agent_columns import AgentColumns
-from agents.storage.resident.keyword_index import KeywordIndex, Vocabulary
-from agents.storage.resident.sessions import Sessions
+from agents.storage.state.links import origins_of
 from agents.storage.state.loading import load
-from agents.storage.state.origins import origins_of
 from agents.storage.state.state import State
 from agents.storage.vectors import quantise
 from examples import number_by_profile

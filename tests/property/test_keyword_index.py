@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import AgentMemory, MemoryBank
-from agents.storage.resident.keyword_index import KeywordIndex, Vocabulary
+from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.state.loading import load
 
 WORDS = ["agent_X", "ERR-42", "$50K", "fish", "dragons", "東京", "ตลาด", "café", "the", "who?"]

@@ -20,7 +20,7 @@ from agents.memory.records import (
 )
 from agents.memory.tiers import Temperature, parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
-from agents.storage.resident.turns import Standing
+from agents.storage.columns.extras import Standing
 from examples import examples
 from tiermem.testing.strategies import (
     agent_ids,

@@ -26,11 +26,11 @@ from agents.memory.events import (
 from agents.memory.metadata import check_metadata
 from agents.memory.records import KINDS, check_tags, id_prefix
 from agents.rules.ranking import EXCLUDED, rank
-from agents.storage.resident.agent_columns import AgentColumns
-from agents.storage.resident.come_and_go import put, take
-from agents.storage.resident.fingerprint import fingerprint
-from agents.storage.resident.new_memories import add_all
-from agents.storage.resident.population import Population
+from agents.storage.columns.agent_columns import AgentColumns
+from agents.storage.columns.agents import Population
+from agents.storage.columns.come_and_go import put, take
+from agents.storage.columns.fingerprint import fingerprint
+from agents.storage.columns.new_memories import add_all
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
 from examples import examples

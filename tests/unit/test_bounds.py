@@ -12,10 +12,10 @@ import pytest
 
 from agents import MemoryBank
 from agents.memory.metadata import SharedMetadata
+from agents.storage.columns import words
 from agents.storage.embedding import embedders
 from agents.storage.embedding.cache import CachedEmbedder
 from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
-from agents.storage.resident import keyword_index
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, ROOT, value
 
@@ -28,7 +28,7 @@ FIXED = {
     "storage/embedding/embedders.py": {"_weights"},
     "storage/mem0/errors.py": {"_both"},
     "storage/mem0/providers.py": {"_modules_in"},
-    "storage/resident/keyword_index.py": {"_function_terms"},
+    "storage/columns/words.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},
 }
@@ -123,7 +123,7 @@ def test_the_tokenizer_keeps_no_texts() -> None:
 
 
 def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword_index, "_FEW_TERMS", 500)
+    monkeypatch.setattr(words, "_FEW_TERMS", 500)
     with MemoryBank.ephemeral() as bank, MemoryBank.ephemeral() as plain:
         for each in (bank, plain):
             each.agent("bob").add("The mill of Tom is old")
@@ -142,7 +142,7 @@ def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.Monke
 
 
 def test_many_words_of_memories_that_are_there_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword_index, "_FEW_TERMS", 100)
+    monkeypatch.setattr(words, "_FEW_TERMS", 100)
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")
         alice.search("nothing yet")

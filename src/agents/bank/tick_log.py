@@ -19,7 +19,7 @@ from ..memory.tiers import TEMPERATURE_NAMES, Tier
 from ..search.request import SearchRequest
 from ..storage.interrupts import first
 from ..storage.journal.ticks import TickNote, TickRow
-from ..storage.state.accesses import Accesses
+from ..storage.state.state import Accesses
 
 _MEMORY, _SCORE = itemgetter(0), itemgetter(1)
 _TIER, _SEQUENCE, _TEMPERATURE = itemgetter(3), itemgetter(6), itemgetter(10)

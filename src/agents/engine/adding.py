@@ -11,9 +11,8 @@ from ..memory.sources import own_metadata
 from ..memory.tiers import Retention, Tier
 from ..rules.duplicates import normal_text, outlives
 from ..storage.note import note_of
-from ..storage.state.accesses import Accesses
-from ..storage.state.links import superseding
-from ..storage.state.versions import live_version
+from ..storage.state.links import live_version, superseding
+from ..storage.state.state import Accesses
 from ..storage.vectors import Quantised
 from .agent_moves import set_tier
 from .engine import Engine

@@ -12,9 +12,8 @@ from ..movement.hot import Left
 from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
-from ..storage.state.accesses import Accesses
-from ..storage.state.links import heir
-from ..storage.state.versions import live_version
+from ..storage.state.links import heir, live_version
+from ..storage.state.state import Accesses
 from .engine import Engine
 
 # Tiers

@@ -31,9 +31,8 @@ from ..storage.interrupts import Block, Opened, hold_signals, interruptible, let
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock, OneWriter
 from ..storage.mem0.models import Extractor
-from ..storage.state.accesses import Accesses
 from ..storage.state.ledger import Ledger
-from ..storage.state.state import State
+from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
 from .metrics import Metrics

@@ -11,8 +11,8 @@ from ..memory.sources import TRUST
 from ..memory.tiers import Tier
 from ..search.explain import BELOW, OVER_BUDGET
 from ..search.request import SearchRequest
-from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.accesses import Accesses
+from ..storage.columns.extras import NO_VALUES
+from ..storage.state.state import Accesses
 from .engine import Engine
 from .groups import board_of, group_of, groups_of
 

@@ -8,7 +8,7 @@ from ..errors import InvalidInput, InvalidTier
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, NewMemory, check_agent_id, check_new
 from ..memory.tiers import Retention, Temperature, Tier, TierLike, parse_tier
-from ..storage.resident.holdings import NO_VALUES
+from ..storage.columns.extras import NO_VALUES
 from .engine import Engine
 
 JOIN, LEAVE, POST = "join", "leave", "post"

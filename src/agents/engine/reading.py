@@ -8,8 +8,7 @@ from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
 from ..memory.tiers import TIER_NAMES, Retention, Temperature, Tier
 from ..rules.decay import score
-from ..storage.state.links import contradicted, superseded, superseding
-from ..storage.state.versions import versions
+from ..storage.state.links import contradicted, superseded, superseding, versions
 from .engine import Engine
 from .groups import group_of
 

@@ -24,8 +24,8 @@ from ..movement.compaction import beyond_limit
 from ..rules import suggestions as suggest
 from ..rules.relevance import means
 from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
-from ..storage.resident.agent_columns import AgentColumns
-from ..storage.resident.table import WIDTH
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.columns.table import WIDTH
 from ..storage.vectors import product_dtype
 from .engine import Engine
 from .groups import group_of, groups, groups_of

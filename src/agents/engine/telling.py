@@ -20,9 +20,8 @@ from ..memory.sources import (
     source_text,
 )
 from ..memory.tiers import Retention, Temperature, Tier, parse_tier
-from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.links import heir, superseding
-from ..storage.state.origins import copies_of
+from ..storage.columns.extras import NO_VALUES
+from ..storage.state.links import copies_of, heir, superseding
 from .adding import add_new
 from .agent_moves import warm
 from .engine import Engine

@@ -15,7 +15,7 @@ from ..rules.compaction import Move, Rule, plan
 from ..rules.prune import choose_prune
 from ..rules.relevance import relevance
 from ..rules.spill import HotLimits
-from ..storage.full_record import ColdFact
+from ..storage.record import ColdFact
 from ..storage.state.ledger import Ledger
 from .facts import facts_of
 from .lifetime import expire

@@ -7,8 +7,8 @@ import numpy as np
 from ..memory.records import PLAIN
 from ..memory.tiers import Temperature
 from ..rules.compaction import Facts
-from ..storage.full_record import ColdFact
-from ..storage.resident.agent_columns import AgentColumns
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.record import ColdFact
 
 
 def facts_of(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:

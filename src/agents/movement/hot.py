@@ -9,7 +9,7 @@ from ..memory.records import Memory, memory_id
 from ..memory.tiers import Temperature, Tier
 from ..rules.relevance import is_promoted, promotion, rank
 from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant, to_free
-from ..storage.resident.agent_columns import AgentColumns
+from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
 
 

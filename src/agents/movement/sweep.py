@@ -14,8 +14,8 @@ from ..memory.tiers import Retention, Temperature
 from ..rules import decay as decays
 from ..rules.compaction import Rule, resting_places
 from ..rules.transitions import cooler
+from ..storage.columns.agent_columns import AgentColumns
 from ..storage.note import is_of_note, note_of
-from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
 from .facts import facts_of
 from .lifetime import expire

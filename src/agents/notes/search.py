@@ -6,7 +6,7 @@ from ..memory.filters import parse_filter
 from ..memory.records import Memory
 from ..memory.requests import check_query, check_whole
 from ..search.request import SearchRequest
-from ..storage.resident.keyword_index import stem_of
+from ..storage.columns.words import stem_of
 from .index import NoteIndex
 from .snippets import snippet
 

@@ -9,8 +9,8 @@ from ..config.settings import Settings
 from ..memory.metadata import KeptMetadata
 from ..memory.sources import given_importance
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
-from ..storage.full_record import Shelved
-from ..storage.resident.agent_columns import AgentColumns
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.record import Record
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -52,7 +52,7 @@ def importances(block: AgentColumns, by_tier: Floats) -> Floats:
     return result
 
 
-def lives_of_shelved(records: Sequence[Shelved], by_tier: Floats, tick: int) -> Lives:
+def lives_of_shelved(records: Sequence[Record], by_tier: Floats, tick: int) -> Lives:
     """What became of memories that are not resident."""
     importance: Floats = by_tier[[record.tier for record in records]]
     _take_given(importance, [record.metadata for record in records])

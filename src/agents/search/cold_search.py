@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from ..memory.filters import Filter
 from ..memory.records import PLAIN, Hit, Memory, sequence_of
 from ..memory.tiers import TEMPERATURE_NAMES, Retention, Temperature
-from ..storage.full_record import Shelved
-from ..storage.resident.agent_columns import AgentColumns
-from ..storage.shelf.shelf import ColdFact
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.record import ColdFact, Record
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
@@ -114,7 +113,7 @@ class ColdSearch:
                 found.append(memory)
         return found
 
-    def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Shelved]:
+    def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Record]:
         """Those of these memories that are not deleted and pass."""
         stored = [each.record for each in self._resident.shelf.many(block.agent_id, numbers)]
         kept = [each for each in stored if each.retention != Retention.DELETED]
@@ -127,7 +126,7 @@ class ColdSearch:
         most: int,
         request: SearchRequest,
         may_sync: bool,
-    ) -> list[Shelved]:
+    ) -> list[Record]:
         """The cold memories that are most similar, or have a rare word of the query."""
         only = request.only
         if most == 0 or block.next_sequence == 1:
@@ -143,7 +142,7 @@ class ColdSearch:
             self._store.push()
             unsynced = shelf.unsynced(agent_id, self._store.written)
         named = asked.with_words(0, partial(shelf.with_roots, agent_id))
-        records: list[Shelved] = []
+        records: list[Record] = []
         if asked.vectors[0].any() or named is None:
             is_in_store = bool(self._store.written) and not request.exact
             records = self._near(block, asked.vectors[0], most, only, unsynced, is_in_store)
@@ -161,7 +160,7 @@ class ColdSearch:
         most: int,
         numbers: Sequence[int],
         only: Filter,
-    ) -> list[Shelved]:
+    ) -> list[Record]:
         """Of these memories, those that are most similar, or have a rare word of the query."""
         records = self._among(block, numbers, only)
         vector = asked.vectors[0]
@@ -174,7 +173,7 @@ class ColdSearch:
         chosen = {*order[:most], *(worded or ())}
         return [records[at] for at in sorted(chosen)]
 
-    def _away(self, records: Sequence[Shelved], asked: HybridScore) -> ColdCandidates:
+    def _away(self, records: Sequence[Record], asked: HybridScore) -> ColdCandidates:
         lives, classic = None, asked.classic
         if classic is not None:
             lives = lives_of_shelved(records, classic.by_tier, self._resident.tick)
@@ -190,7 +189,7 @@ class ColdSearch:
         self,
         block: AgentColumns,
         asked: HybridScore,
-        records: Sequence[Shelved],
+        records: Sequence[Record],
         most: int,
         only: Filter,
         hidden: NDArray[np.bool_] | None,
@@ -216,9 +215,9 @@ class ColdSearch:
         vector: Quantised,
         most: int,
         only: Filter,
-        unsynced: Sequence[Shelved],
+        unsynced: Sequence[Record],
         is_in_store: bool,
-    ) -> list[Shelved]:
+    ) -> list[Record]:
         """The ``most`` cold memories nearest to a vector; all of them if it is zeros."""
         records = self._passing(block, unsynced, only)
         known = {record.sequence for record in unsynced}
@@ -232,7 +231,7 @@ class ColdSearch:
 
     def _from_store(
         self, block: AgentColumns, vector: Quantised, most: int, only: Filter, known: set[int]
-    ) -> list[Shelved]:
+    ) -> list[Record]:
         """The cold memories that mem0's store finds, to the bit as the journal has them."""
         filters: dict[str, object] = {
             "user_id": block.agent_id,
@@ -259,8 +258,8 @@ class ColdSearch:
             wanted *= 4
 
     def _all(
-        self, block: AgentColumns, only: Filter, known: set[int], found: list[Shelved]
-    ) -> list[Shelved]:
+        self, block: AgentColumns, only: Filter, known: set[int], found: list[Record]
+    ) -> list[Record]:
         """``found``, or all that pass if there are more: an approximate index may miss some."""
         passing = [
             fact.sequence
@@ -273,8 +272,8 @@ class ColdSearch:
         return self._passing(block, [each.record for each in stored], only)
 
     def _passing(
-        self, block: AgentColumns, records: Sequence[Shelved], only: Filter
-    ) -> list[Shelved]:
+        self, block: AgentColumns, records: Sequence[Record], only: Filter
+    ) -> list[Record]:
         cold = [
             record
             for record in records
@@ -283,8 +282,8 @@ class ColdSearch:
         return self._visible(block, cold, only)
 
     def _visible(
-        self, block: AgentColumns, records: Sequence[Shelved], only: Filter
-    ) -> list[Shelved]:
+        self, block: AgentColumns, records: Sequence[Record], only: Filter
+    ) -> list[Record]:
         return [
             record
             for record in records
@@ -296,7 +295,7 @@ class ColdSearch:
         return not memory.is_expired(self._resident.tick)
 
 
-def _similarities(records: Sequence[Shelved], vector: Quantised) -> NDArray[np.float64]:
+def _similarities(records: Sequence[Record], vector: Quantised) -> NDArray[np.float64]:
     vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
     return similarities(vectors.reshape(len(records), -1), vector)
 

@@ -8,7 +8,7 @@ import numpy as np
 from ..memory.records import NEVER
 from ..rules.ranking import Measure
 from ..rules.words import ascii_of, folded, root
-from ..storage.resident.keyword_index import Vocabulary
+from ..storage.columns.words import Vocabulary
 
 Having = Callable[[Sequence[str], int], AbstractContextManager[Iterable[tuple[int, str]]]]
 """Called with the roots of terms and a number; gives texts with smaller numbers that may have one

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..memory.records import Explanation, Hit, Memory, memory_id
 from ..memory.sources import SUPERSEDED
 from ..memory.tiers import Retention, Temperature, Tier
-from ..storage.resident.agent_columns import AgentColumns
+from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.state import State
 from .hybrid_score import HybridScore
 from .ranker import similarities

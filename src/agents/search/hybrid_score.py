@@ -22,11 +22,11 @@ from ..rules.ranking import (
 )
 from ..rules.session_spread import best_of_sessions, spread
 from ..rules.spread_weights import Spread
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.columns.sessions import SESSION, Sessions
+from ..storage.columns.words import Query, Vocabulary
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import NoEmbedder
-from ..storage.resident.agent_columns import AgentColumns
-from ..storage.resident.keyword_index import Query, Vocabulary
-from ..storage.resident.sessions import SESSION, Sessions
 from ..storage.vectors import Quantised, quantise
 from .classic_score import ClassicScore
 from .cold_words import Having, with_words

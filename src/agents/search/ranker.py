@@ -17,8 +17,8 @@ from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
 from ..rules.diversity import most_diverse
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
-from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.accesses import Accesses, apart
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.state.state import Accesses, apart
 from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
 from .scope import Scope, pinned_in

@@ -10,7 +10,7 @@ from ..memory.filters import ANY, Filter
 from ..memory.records import NO_METADATA, PLAIN, Traits
 from ..memory.tiers import Temperature, Tier
 from ..rules.spill import HotLimits
-from ..storage.resident.agent_columns import AgentColumns
+from ..storage.columns.agent_columns import AgentColumns
 
 
 class Scope(NamedTuple):

@@ -8,10 +8,9 @@ from ..memory.context import TokenCounter, fit
 from ..memory.filters import ANY
 from ..memory.records import Explanation, Hit, Hits, Memory
 from ..rules.spill import HotLimits
+from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding.cache import CachedEmbedder
-from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.accesses import Accesses
-from ..storage.state.state import State
+from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
 from .explain import Considered, everything, explained

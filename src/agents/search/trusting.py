@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ..memory.records import Memory
 from ..memory.sources import TRUST
-from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.origins import origins_of
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.state.links import origins_of
 from ..storage.state.state import State
 
 

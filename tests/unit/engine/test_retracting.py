@@ -13,7 +13,7 @@ from agents.engine.telling import copied, correcting, deliver
 from agents.memory.sources import HEARD, Heard, Telling
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.tick.loop import Loop
-from agents.storage.state.origins import copies_of
+from agents.storage.state.links import copies_of
 from agents.storage.state.state import State
 from banks import Engine, contents
 from worlds import Diary, Mind

@@ -6,7 +6,7 @@ import pytest
 
 from agents import AgentMemory, MemoryBank, Tier, TierFull
 from agents.rules.caps import Caps, Occupant, entering, make_room, relieve
-from agents.storage.resident.turns import Standing
+from agents.storage.columns.extras import Standing
 
 Engine = Callable[..., MemoryBank]
 

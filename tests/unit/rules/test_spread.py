@@ -5,7 +5,7 @@ import pytest
 
 from agents.rules.session_spread import spread
 from agents.rules.spread_weights import Spread
-from agents.storage.resident.sessions import Sessions
+from agents.storage.columns.sessions import Sessions
 
 QUESTION = Spread(question=0.5, neighbours=0.0, session=0.0, asked=1.0, speaker=0.0)
 

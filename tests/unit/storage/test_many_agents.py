@@ -9,9 +9,9 @@ import pytest
 
 from agents import MemoryBank
 from agents.memory.tiers import Temperature
-from agents.storage.resident import fingerprint as fingerprints
-from agents.storage.resident import table as tables
-from agents.storage.resident.agent_columns import AgentColumns
+from agents.storage.columns import fingerprint as fingerprints
+from agents.storage.columns import table as tables
+from agents.storage.columns.agent_columns import AgentColumns
 
 NAMES = [f"agent_{number:03}" for number in range(120)]
 

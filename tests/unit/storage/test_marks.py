@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
-from agents.storage.digests import DIGEST, Marks
+from agents.storage.columns.hashes import DIGEST, Marks
 
 
 def _mark(number: int) -> bytes:

@@ -15,8 +15,8 @@ import simsimd
 
 from agents import MemoryBank
 from agents.search import ranker as scoring
-from agents.storage.resident.agent_columns import AgentColumns
-from agents.storage.resident.table import ResidentTable
+from agents.storage.columns.agent_columns import AgentColumns
+from agents.storage.columns.table import ResidentTable
 from agents.storage.vectors import products
 
 NAMES = [f"agent_{number}" for number in range(7)]

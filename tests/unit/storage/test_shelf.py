@@ -10,7 +10,7 @@ import pytest
 from agents import MemoryBank, MemoryNotFound, Retention, Temperature
 from agents.bank.history import rewind
 from agents.engine.status import Status, StoreStatus
-from agents.storage.shelf.rows import SHELF_SCHEMA, ShelfTable
+from agents.storage.shelf import SHELF_SCHEMA, ShelfTable
 from banks import Engine, undone
 from embedders import Directions
 

@@ -6,8 +6,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from agents.storage.digests import limbs_of, sums_of
-from agents.storage.resident.sums import Sums
+from agents.storage.columns.hashes import Sums, limbs_of, sums_of
 
 WHOLE = 1 << 256
 

@@ -14,7 +14,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import EmbedderError, InvalidInput
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
-from ...storage.resident.agent_columns import AgentColumns
+from ...storage.columns.agent_columns import AgentColumns
 from ...storage.vectors import Quantised, unit
 from ..removing import remove
 

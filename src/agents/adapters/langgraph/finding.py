@@ -9,7 +9,7 @@ from langgraph.store.base import ListNamespacesOp, SearchOp
 from ...memory.records import Hit, Memory
 from ...memory.tiers import Tier
 from ...search.request import SearchRequest
-from ...storage.state.accesses import Accesses
+from ...storage.state.state import Accesses
 from .items import INDEXED, Items, Namespace
 from .matching import matches, meets
 

@@ -17,7 +17,7 @@ from ...bank.memory_bank import MemoryBank
 from ...engine.clock import Anchor, anchor_of
 from ...errors import InvalidInput
 from ...memory.records import Memory, Scalar, check_text, shown
-from ...storage.state.versions import live_version
+from ...storage.state.links import live_version
 from ..names import DIRECTORY, Names, agent_id_of
 
 Namespace = tuple[str, ...]

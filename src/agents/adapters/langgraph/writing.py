@@ -9,7 +9,7 @@ from ...errors import InvalidInput
 from ...memory.metadata import value_text
 from ...memory.records import Memory, Scalar, shown
 from ...memory.tiers import Retention, Tier, TierLike, parse_tier
-from ...storage.state.versions import versions
+from ...storage.state.links import versions
 from ..removing import remove
 from .items import AT, INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
 

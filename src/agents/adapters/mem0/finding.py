@@ -8,7 +8,7 @@ from ...memory.filters import Filter, parse_filter
 from ...memory.records import Explanation, Hit, Memory, Metadata
 from ...memory.tiers import Temperature, Tier
 from ...search.request import SearchRequest
-from ...storage.state.accesses import Accesses
+from ...storage.state.state import Accesses
 from .filters import Join
 from .payloads import CREATED, id_of, payload, whole
 from .scopes import Part, Scopes

@@ -6,7 +6,7 @@ from typing import Any
 from ...engine.engine import Engine
 from ...memory.records import Memory, sequence_of
 from ...memory.tiers import Retention
-from ...storage.state.versions import live_version, versions
+from ...storage.state.links import live_version, versions
 from .payloads import id_of, payload
 from .scopes import Owner
 

@@ -24,7 +24,7 @@ from ...engine.retracting import correction_of, said_before
 from ...errors import InvalidAction
 from ...memory.sources import Telling
 from ...memory.tiers import Tier
-from ...storage.state.accesses import Accesses
+from ...storage.state.state import Accesses
 from ..protocols import Action, Answer
 from .actions import JOIN_GROUP, REFUSED, checked, refusal
 

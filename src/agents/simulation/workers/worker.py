@@ -18,8 +18,8 @@ from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
 from ...memory.records import Hits
+from ...storage.columns.fingerprint import fingerprint
 from ...storage.embedding.embedders import Embedder
-from ...storage.resident.fingerprint import fingerprint
 from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from ..tick.act import read_action

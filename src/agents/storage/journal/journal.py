@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ..head_record import Found, doubt, find_records, records_of
 from ..interrupts import first
-from ..shelf.rows import Changes, ShelfTable
+from ..shelf import Changes, ShelfTable
 from ..sqlite import discard
 from .decisions import DecisionTable
 from .file import JournalFile, chained

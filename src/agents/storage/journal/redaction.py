@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..embedding.keys import keys_of
-from ..shelf.rows import ShelfTable
+from ..shelf import ShelfTable
 from .schema import Commit, SnapshotRow
 
 

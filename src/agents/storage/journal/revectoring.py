@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...memory.events import Added, decode
-from ..digests import of_shelved
-from ..full_record import Shelved
 from ..head_record import records_of
-from ..shelf.rows import seal_of, stored_in
+from ..record import Record, digests_of
+from ..shelf import seal_of, stored_in
 from .file import chained
 from .journal import Journal
 from .schema import Commit, SnapshotRow
@@ -25,7 +24,7 @@ def added_texts(commit: Commit) -> list[str | None]:
     return [event.content for event in decode(commit.events) if isinstance(event, Added)]
 
 
-def shelved(journal: Journal) -> Iterator[Shelved]:
+def shelved(journal: Journal) -> Iterator[Record]:
     """Every version of every memory that is not resident, checked."""
     with journal.reading():
         for row in journal.file.db.execute("SELECT * FROM shelf ORDER BY rowid"):
@@ -102,7 +101,7 @@ def _revector_shelf(database: sqlite3.Connection, vectors_of: VectorsOf) -> None
         row = database.execute("SELECT * FROM shelf WHERE rowid = ?", (number,)).fetchone()
         record = stored_in(row).record
         record = record._replace(vector=vectors_of([record.content]))
-        digest = of_shelved(row[0], record)
+        digest = digests_of(row[0], [record])[0]
         database.execute(
             "UPDATE shelf SET vector = ?, digest = ?, seal = ? WHERE rowid = ?",
             (record.vector, digest, seal_of(row[2], row[3], digest), number),

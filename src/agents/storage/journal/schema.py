@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ..shelf.rows import SHELF_SCHEMA
+from ..shelf import SHELF_SCHEMA
 from .decisions import DECISIONS_SCHEMA
 
 _TABLES = """

@@ -1,14 +1,14 @@
-"""Links between the memories of one agent: which superseded which, and which contradict."""
+"""How an agent's memories belong together: versions, heirs, contradictions, copies of an origin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...memory.records import KEY, Memory
+from ...memory.records import KEY, Memory, sequence_of
 from ...memory.sources import CONTRADICTS, SUPERSEDED
 from ...memory.tiers import Retention
-from ..resident.holdings import NO_VALUES
+from ..columns.agent_columns import AgentColumns
+from ..columns.extras import NO_VALUES, Origins
 from .state import State
-from .versions import versions
 
 
 def heir(state: State, memory: Memory) -> Memory | None:
@@ -65,3 +65,57 @@ def superseded(state: State, agent_id: str) -> list[int]:
 def _held(state: State, agent_id: str, topic: str) -> Mapping[str, Any]:
     holdings = state.block(agent_id).holdings
     return NO_VALUES if holdings is None else holdings.of(topic)
+
+
+def versions(state: State, agent_id: str, key: str) -> list[Memory]:
+    """All memories that an agent stored under a key, deleted ones too, oldest first.
+
+    If the key is the id of a memory without a key, that memory is the first version.
+    """
+    state.check_shelf(agent_id)
+    block = state.block(agent_id)
+    found: list[Memory] = []
+    if not state.table.all_plain:
+        own = enumerate(block.metadata())
+        found = block.memories([row for row, kept in own if kept and kept.get(KEY) == key])
+    shelved = state.shelf.with_value(agent_id, KEY, key)
+    found += [each.memory(agent_id, block.prefix) for each in shelved]
+    number = sequence_of(block.prefix, key)
+    first = None if number is None else state.memory(agent_id, number)
+    if first is not None and first.key is None:
+        found.append(first)
+    return sorted(found, key=lambda memory: memory.sequence)
+
+
+def live_version(state: State, agent_id: str, key: str) -> Memory | None:
+    """The active memory that an agent has under a key; there is one at most."""
+    for memory in reversed(versions(state, agent_id, key)):
+        if memory.retention is Retention.ACTIVE and not memory.is_expired(state.tick):
+            return memory
+    return None
+
+
+def copies_of(state: State, agent_id: str, origin_id: str) -> Sequence[int]:
+    """The sequence numbers of an agent's copies of an origin, oldest first; some may be purged."""
+    return origins_of(state, state.block(agent_id)).get(origin_id, ())
+
+
+def origins_of(state: State, block: AgentColumns) -> Origins:
+    """What an agent was told, by origin and teller.
+
+    Each memory is looked at once, by the first call after it was stored.
+    """
+    origins = block.origins
+    if origins is None:
+        origins = Origins()
+    if origins.upto < block.next_sequence:
+        block.origins = None  # after an error in between, a memory would be there twice
+        new = range(origins.upto, block.next_sequence)
+        rows, others = block.rows_of(new)
+        for row in rows:
+            origins.know(block.sequence(row), block.table.metadata[block.start + row])
+        for stored in state.shelf.many(block.agent_id, others) if others else ():
+            origins.know(stored.record.sequence, stored.record.metadata)
+        origins.upto = block.next_sequence
+        block.origins = origins
+    return origins

@@ -12,15 +12,15 @@ import orjson
 from ...errors import BankDamaged
 from ...memory.metadata import KeptMetadata
 from ...memory.records import Traits, traits
+from ..columns.agent_columns import NUMBERS, AgentColumns
+from ..columns.agents import Population
+from ..columns.come_and_go import load, take
+from ..columns.extras import Holdings
 from ..journal.journal import Journal
 from ..journal.redaction import Purge, Redaction
 from ..journal.schema import SnapshotRow
 from ..note import Note
-from ..resident.agent_columns import NUMBERS, AgentColumns
-from ..resident.come_and_go import load, take
-from ..resident.holdings import Holdings
-from ..resident.population import Population
-from ..shelf.rows import ShelfTable
+from ..shelf import ShelfTable
 from .state import State
 
 __all__ = [

@@ -1,8 +1,11 @@
 """The state of a bank in memory, and how events change it. Nothing else does."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from itertools import chain, compress, repeat
+from operator import gt
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +27,74 @@ from ...memory.records import Memory
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.relevance import after_use, after_uses
 from ...rules.transitions import axes_of, end_after, entered
-from ..digests import of_activities, sums_of
-from ..full_record import MOST_RECALLS, Shelved
+from ..columns.agent_columns import AgentColumns
+from ..columns.agents import Population
+from ..columns.come_and_go import put, take
+from ..columns.extras import Holdings
+from ..columns.fingerprint import StateHash, forget_uses
+from ..columns.hashes import of_activities, sums_of
+from ..columns.new_memories import add_all
+from ..columns.table import WIDTH
 from ..journal.journal import Journal
 from ..note import Note
-from ..resident.agent_columns import AgentColumns
-from ..resident.come_and_go import put, take
-from ..resident.fingerprint import forget_uses
-from ..resident.holdings import Holdings
-from ..resident.new_memories import add_all
-from ..resident.population import Population
-from ..resident.table import WIDTH
-from ..shelf.shelf import Shelf
+from ..record import MOST_RECALLS, Record
+from ..shelf import Shelf
 from ..vectors import Quantised
-from .state_hash import StateHash
 
 _COLD = int(Temperature.COLD)
+_Value = TypeVar("_Value")
+
+
+class Accesses(NamedTuple):
+    """The memories that a group of searches gave, as columns, search after search."""
+
+    members: list[int]
+    """The number of each search."""
+    counts: NDArray[np.intp]
+    """How many memories each search gave."""
+    sequences: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    rows: NDArray[np.intp] | None = None
+    """The row of each memory in the table; None where a memory may be cold or given twice."""
+
+    @classmethod
+    def of(cls, given: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Self:
+        """From the sequence numbers and the scores that each search gave."""
+        return cls(
+            list(range(len(given))),
+            np.array([len(sequences) for sequences, _ in given], np.intp),
+            np.array(list(chain.from_iterable([sequences for sequences, _ in given])), np.int64),
+            np.array(list(chain.from_iterable([scores for _, scores in given])), np.float64),
+        )
+
+    def at_least(self, least: float) -> "Accesses":
+        """The accesses with at least this score; a search that has none is left out."""
+        enough = self.scores >= least
+        if enough.all() and self.counts.all():
+            return self
+        whose = np.arange(len(self.members)).repeat(self.counts)
+        counts = np.bincount(whose[enough], minlength=len(self.members))
+        members = list(compress(self.members, counts.tolist()))
+        rows = None if self.rows is None else self.rows[enough]
+        return Accesses(
+            members, counts[counts > 0], self.sequences[enough], self.scores[enough], rows
+        )
+
+    def events(self, agents: Sequence[str], kind: str) -> list[Row]:
+        """An event for each search; ``agents`` has the agent of each number of a search."""
+        owners = [agents[member] for member in self.members]
+        sequences = apart(self.sequences.tolist(), self.counts)
+        scores = apart(self.scores.tolist(), self.counts)
+        return list(zip(repeat(kind), owners, sequences, scores, strict=False))
+
+
+def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
+    """The values cut into one tuple or list for each search, which has as many as its count."""
+    most = int(counts.max(initial=0))
+    if 0 < len(counts) * most == len(values):  # as many for each search: tuples are faster
+        return zip(*[iter(values)] * most, strict=True)
+    stops = counts.cumsum()
+    return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))
 
 
 class State:
@@ -195,6 +250,27 @@ class State:
             block = self.blocks[agent_id]
             self._shelve(block, take(block, block.rows_of(sequences)[0], _COLD))
 
+    def count_uses(
+        self, agents: Sequence[str], accesses: Sequence[Accesses], kind: str
+    ) -> list[Row]:
+        """Count the memories that searches gave; the events, in the order of the searches."""
+        events: list[Row] = []
+        for group in accesses:
+            if not group.members:
+                continue
+            rows = group.events(agents, kind)
+            if group.rows is None or kind == "recall":
+                self.access(rows)
+            else:
+                owners = [event[1] for event in rows]
+                self.use(owners, group.counts.tolist(), group.rows, group.scores)
+            events += rows
+        members = [member for group in accesses for member in group.members]
+        if any(map(gt, members, members[1:])):
+            order = sorted(range(len(members)), key=members.__getitem__)
+            events = [events[place] for place in order]
+        return events
+
     def access(self, events: Sequence[Row]) -> None:
         """Apply the events of searches; their memories may be resident or not."""
         waiting: dict[str, Row] = {}
@@ -295,7 +371,7 @@ class State:
             block.change_tier(row, event.tier, self.tick)
             return
 
-        def change(record: Shelved) -> Shelved:
+        def change(record: Record) -> Record:
             old = axes_of(record.tier, record.temperature, record.retention)
             _, heat, kept = entered(old, event.tier)
             return record._replace(
@@ -320,14 +396,14 @@ class State:
         if others:
             self._change(block, others, lambda each: each._replace(temperature=to))
 
-    def _retained(self, event: Retained, record: Shelved) -> Shelved:
+    def _retained(self, event: Retained, record: Record) -> Record:
         return record._replace(
             retention=event.retention,
             retained_tick=self.tick,
             expires_tick=end_after(Retention(event.retention), record.expires_tick, self.tick),
         )
 
-    def _used(self, kind: str, score: float, record: Shelved) -> Shelved:
+    def _used(self, kind: str, score: float, record: Record) -> Record:
         recalls = record.recalls
         if kind == "recall":
             recalls = (*recalls, self.tick)[-MOST_RECALLS:]
@@ -401,12 +477,12 @@ class State:
         return stored.record.recalls if stored else ()
 
     def _change(
-        self, block: AgentColumns, sequences: Sequence[int], change: Callable[[Shelved], Shelved]
+        self, block: AgentColumns, sequences: Sequence[int], change: Callable[[Record], Record]
     ) -> None:
         """Change memories wherever they are, and put each where it belongs now."""
         self._place(block, [change(record) for record in self._take(block, sequences)])
 
-    def _take(self, block: AgentColumns, sequences: Sequence[int]) -> list[Shelved]:
+    def _take(self, block: AgentColumns, sequences: Sequence[int]) -> list[Record]:
         rows, others = block.rows_of(sequences)
         records = []
         for sequence in others:
@@ -424,27 +500,27 @@ class State:
             records += take(block, rows)
         return records
 
-    def _place(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
+    def _place(self, block: AgentColumns, records: Sequence[Record]) -> None:
         coming = [record for record in records if record.is_resident]
         if coming:
             put(block, coming)
         if len(coming) < len(records):
             self._shelve(block, [record for record in records if not record.is_resident])
 
-    def _shelve(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
+    def _shelve(self, block: AgentColumns, records: Sequence[Record]) -> None:
         block.shelf_sum += self.shelf.put(block.agent_id, records)
         for record in records:
             self._count_cold(record, 1)
             if record.tier == Tier.CRITICAL:
                 self.note_critical(block, record)
 
-    def note_critical(self, block: AgentColumns, record: Shelved) -> None:
+    def note_critical(self, block: AgentColumns, record: Record) -> None:
         """Count an active critical memory that is not resident for the cap."""
         if record.retention == Retention.ACTIVE:
             memory = record.memory(block.agent_id, block.prefix)
             block.critical_elsewhere[record.sequence] = memory
 
-    def _count_cold(self, record: Shelved, change: int) -> None:
+    def _count_cold(self, record: Record, change: int) -> None:
         if self._cold is not None and record.retention == Retention.ACTIVE:
             self._cold[record.tier] += change
 

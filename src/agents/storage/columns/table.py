@@ -21,9 +21,8 @@ from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memo
 from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
 from ...rules.relevance import relevances
-from ..digests import Marks, Places
 from ..vectors import Quantised
-from .sums import Sums
+from .hashes import Marks, Places, Sums
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]

@@ -1,12 +1,13 @@
-"""The hash over one agent's memories: the sum of a hash over each, so a change costs its size."""
+"""The hash over an agent: sums over its memories, so a change costs its own size."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 import numpy as np
 
-from ..digests import DIGEST, of_activities, of_activity, of_memory, sums_of
 from .agent_columns import AgentColumns
-from .population import Population
+from .agents import Population
+from .hashes import DIGEST, of_activities, of_activity, of_memory, sums_of
 from .table import ResidentTable, Rows, portions, rows_of
 
 
@@ -119,3 +120,30 @@ def keep_uses(block: AgentColumns, rows: Sequence[int]) -> None:
     more = sums_of(hashes, [len(hashes)], block.table.marks.exchange(places, hashes))
     cells.places[rows] = places
     block.table.sums.add_all([block.seat], more)
+
+
+class StateHash:
+    """Joins the bytes that each agent adds to the hash; those of agents that changed are made anew.
+
+    The hash is over all bytes, of which the first are the tick's: so no hash over a part of them is
+    of use for the next hash.
+    """
+
+    def __init__(self, agents: Population) -> None:
+        self._agents = agents
+        self._order: list[int] = []
+        """The seats of all agents, in the order of their ids."""
+        self._changes = -1
+
+    def digest(self, head: str) -> str:
+        """The hash over ``head`` and all agents."""
+        agents = self._agents
+        if self._changes != agents.changes:
+            self._order, self._changes = agents.in_order(), agents.changes
+        parts = agents.parts
+        stale = [seat for seat in self._order if parts[seat] is None]
+        if stale:
+            make_parts(agents, stale)
+        whole = sha256(head.encode())
+        whole.update(b"".join([parts[seat] or b"" for seat in self._order]))
+        return whole.hexdigest()

@@ -2,6 +2,9 @@
 
 import functools
 import json
+import struct
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 from ..memory.metadata import KeptMetadata
@@ -9,11 +12,13 @@ from ..memory.records import Memory, Traits, memories_of, traits
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.relevance import relevance
 
+_HEAD = struct.Struct("<10qdq")
+"""The numbers that a :class:`Record` begins with, and how many bytes its text has."""
 MOST_RECALLS = 16
 """How many of the ticks in which a memory was recalled are kept."""
 
 
-class Shelved(NamedTuple):
+class Record(NamedTuple):
     """All there is of one memory, to the bit."""
 
     sequence: int
@@ -63,10 +68,10 @@ class Shelved(NamedTuple):
         return memory
 
 
-class Stored(NamedTuple):
+class RecordRow(NamedTuple):
     """A memory on the shelf, with the hash over it."""
 
-    record: Shelved
+    record: Record
     digest: bytes
 
 
@@ -88,3 +93,20 @@ def traits_of(text: str) -> Traits:
     """Kind and tags from their JSON text."""
     kind, tags = json.loads(text)
     return traits(kind, tuple(tags))
+
+
+def digests_of(agent_id: str, records: Sequence[Record]) -> list[bytes]:
+    """The hash over all there is of each of these memories of one agent."""
+    owner, join, pack = agent_id.encode(), b"".join, _HEAD.pack
+    digests = []
+    for record in records:
+        recalls, traits, metadata, content, vector = record[11:]
+        text = content.encode()
+        parts = (
+            pack(*record[:11], len(text)), owner, text, vector,
+            b"" if metadata is None else metadata.json.encode(),
+            b"" if traits is None else traits.json.encode(),
+            repr(recalls).encode() if recalls else b"",
+        )  # fmt: skip
+        digests.append(sha256(join(parts)).digest())
+    return digests

@@ -14,9 +14,9 @@ from ...memory.records import Memory, memories_of
 from ...memory.requests import NewBatch
 from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
-from ..digests import limbs_of, of_new, sums_of
 from ..vectors import Quantised
 from .agent_columns import AgentColumns
+from .hashes import limbs_of, of_new, sums_of
 
 _FEW = 48
 """Fewer hashes are added one by one."""

@@ -15,17 +15,14 @@ from ...memory.tiers import Temperature, Tier
 from ...rules.caps import Occupant, age
 from ...rules.relevance import relevance
 from ...rules.transitions import axes_of, entered
-from ..digests import of_memory
-from ..full_record import MOST_RECALLS
 from ..note import Note
+from ..record import MOST_RECALLS
 from ..vectors import Quantised
-from .holdings import Holdings
-from .keyword_index import KeywordIndex, Vocabulary
-from .origins import Origins
-from .rarities import Rarities
+from .extras import Holdings, Origins, Rarities, Standing, Turns, first_turn
+from .hashes import of_memory
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
-from .turns import Standing, Turns, first_turn
+from .words import KeywordIndex, Vocabulary
 
 Numbers = NDArray[np.int64]
 

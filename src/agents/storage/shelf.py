@@ -1,8 +1,8 @@
-"""The journal's table of memories that are not resident.
+"""The memories that are not resident: in the journal's table, or waiting for the next commit.
 
-A row is one version of a memory: how the memory was from one commit to another. Going back to a
-commit finds the version of that time. Versions that ended before the last snapshot are deleted,
-because nothing can go back to them.
+A row of the table is one version of a memory: how the memory was from one commit to another. Going
+back to a commit finds the version of that time. Versions that ended before the last snapshot are
+deleted, because nothing can go back to them.
 """
 
 import json
@@ -11,13 +11,17 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from heapq import merge
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ...errors import BankDamaged
-from ...memory.metadata import KeptMetadata
-from ..digests import of_shelved
-from ..full_record import ColdFact, Shelved, Stored, traits_of
+from ..errors import BankDamaged
+from ..memory.context import TokenCounter, approximate_tokens
+from ..memory.metadata import KeptMetadata
+from ..memory.tiers import Retention, Temperature
+from .record import ColdFact, Record, RecordRow, digests_of, traits_of
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -65,7 +69,8 @@ _ACTIVE = "until IS NULL AND retention = 0"
 """The memories that are cold and active now."""
 _MOST_LIKES = 8
 """How many patterns SQLite compares; each takes a fifth of the time that reading a text takes."""
-
+_NOTHING: Mapping[int, RecordRow | None] = {}
+_by_sequence = attrgetter("sequence")
 _Made = TypeVar("_Made")
 
 Key = tuple[str, int]
@@ -79,7 +84,7 @@ class Changes(NamedTuple):
 
     ended: Mapping[Key, bytes]
     """The digests of the versions that end."""
-    now: Mapping[str, Mapping[int, Stored | None]]
+    now: Mapping[str, Mapping[int, RecordRow | None]]
     """The memories it puts there, by agent and sequence number; None for one it takes away."""
     tokens: Sequence[int]
     """The tokens of each memory that it puts there."""
@@ -101,13 +106,13 @@ class ShelfTable:
 
     # Reading how the shelf was before ``commit``
 
-    def get(self, key: Key, commit: int) -> Stored | None:
+    def get(self, key: Key, commit: int) -> RecordRow | None:
         """One memory, if it was there."""
         where = f"agent = :agent AND sequence = :sequence AND {_BEFORE}"
         found = self._select(where, agent=key[0], sequence=key[1], commit=commit)
         return next((stored for _, stored in found), None)
 
-    def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[Stored]:
+    def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[RecordRow]:
         """The memories with these sequence numbers that were there."""
         for start in range(0, len(sequences), 500):
             part = ",".join([str(int(each)) for each in sequences[start : start + 500]])
@@ -115,7 +120,7 @@ class ShelfTable:
             for _, stored in self._select(where, agent=agent, commit=commit):
                 yield stored
 
-    def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, Stored]]:
+    def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, RecordRow]]:
         """The active critical memories, of all agents or of one: they count for the cap."""
         which = "" if agent is None else "agent = :agent AND "
         return self._select(
@@ -126,7 +131,7 @@ class ShelfTable:
 
     def of_agent(
         self, agent: str, retention: int, temperature: int | None, after: int
-    ) -> Iterator[Stored]:
+    ) -> Iterator[RecordRow]:
         """An agent's memories of this retention and temperature that came after a commit."""
         # Indexes name a retention. With a parameter here, SQLite would plan every call anew.
         where = f"agent = :agent AND until IS NULL AND retention = {int(retention)}"
@@ -136,7 +141,7 @@ class ShelfTable:
         for _, stored in self._select(where, agent=agent, temperature=temperature, after=after):
             yield stored
 
-    def active(self) -> Iterator[tuple[str, Stored]]:
+    def active(self) -> Iterator[tuple[str, RecordRow]]:
         """Every agent and memory that is cold and active, by agent, oldest first."""
         return self._select(f"{_ACTIVE} ORDER BY agent, sequence")
 
@@ -237,7 +242,7 @@ class ShelfTable:
         query = f"SELECT sequence, content FROM shelf WHERE agent = ? AND {_ACTIVE}"  # noqa: S608
         return self._read(query, _text, (agent,))
 
-    def _select(self, where: str, **values: object) -> Iterator[tuple[str, Stored]]:
+    def _select(self, where: str, **values: object) -> Iterator[tuple[str, RecordRow]]:
         query = f"SELECT * FROM shelf WHERE {where}"  # noqa: S608
         return self._read(query, lambda row: (row[0], stored_in(row)), values)
 
@@ -315,12 +320,12 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
             )  # fmt: skip
 
 
-def stored_in(row: Sequence[Any]) -> Stored:
+def stored_in(row: Sequence[Any]) -> RecordRow:
     """The memory in a row, checked."""
     agent, sequence, since, until, seal, digest, _tokens, *numbers = row[:17]
     recalls, kinds, metadata, content, vector = row[17:]
     try:
-        record = Shelved._make(
+        record = Record._make(
             (
                 sequence,
                 *numbers,
@@ -331,7 +336,9 @@ def stored_in(row: Sequence[Any]) -> Stored:
                 vector,
             )
         )
-        is_whole = digest == of_shelved(agent, record) and seal == seal_of(since, until, digest)
+        is_whole = digest == digests_of(agent, [record])[0] and seal == seal_of(
+            since, until, digest
+        )
     except (ValueError, TypeError, AttributeError, struct.error):  # a value of another type
         is_whole = False
     if not is_whole:
@@ -339,7 +346,7 @@ def stored_in(row: Sequence[Any]) -> Stored:
             f"what the journal keeps of memory {sequence} of {agent} is not what was written; "
             "nothing was changed",
         )
-    return Stored(record, digest)
+    return RecordRow(record, digest)
 
 
 def checked_row(row: Sequence[Any]) -> tuple[Any, ...]:
@@ -402,3 +409,247 @@ def seal_of(since: int, until: int | None, digest: bytes) -> int:
 def _literal(text: str) -> str:
     """The text, with the signs escaped that have a meaning for LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+class Shelf:
+    """The memories that are not resident, as of the commit that is being made or replayed."""
+
+    def __init__(self, table: ShelfTable, commit: int) -> None:
+        self.table = table
+        self.commit = commit
+        """The commit that the pending changes belong to; the table is read as it was before it."""
+        self.count_tokens: TokenCounter = approximate_tokens
+        self.pending: dict[str, dict[int, RecordRow | None]] = {}
+        """By agent and sequence number, the memories that the commit puts here; None for a memory
+        that it takes away."""
+        self._ended: dict[Key, bytes] = {}
+        """The digests of the versions in the table that the commit ends."""
+        self._checked: set[str] = set()
+
+    # Reading
+
+    def check(self, agent: str, total: int) -> None:
+        """Raise :class:`BankDamaged` if the table lacks memories of an agent; once for each agent.
+
+        ``total`` is the sum of the hashes over the agent's memories, pending ones among them.
+        """
+        if agent in self._checked:
+            return
+        pending = self._pending_of(agent).values()
+        total -= sum(int.from_bytes(each.digest, "big") for each in pending if each is not None)
+        total += sum(
+            int.from_bytes(digest, "big")
+            for (owner, _), digest in self._ended.items()
+            if owner == agent
+        )
+        found = self.table.sum_of(agent)
+        if found is None or (found - total) % (1 << 256):
+            raise BankDamaged(
+                f"the journal has lost memories of {agent} that are not resident; "
+                "nothing was changed"
+            )
+        self._checked.add(agent)
+
+    def get(self, key: Key) -> RecordRow | None:
+        """One memory, if it is here."""
+        agent, sequence = key
+        pending = self._pending_of(agent)
+        if sequence in pending:
+            return pending[sequence]
+        return self.table.get(key, self.commit)
+
+    def _pending_of(self, agent: str) -> Mapping[int, RecordRow | None]:
+        return self.pending.get(agent, _NOTHING)
+
+    def many(self, agent: str, sequences: Collection[int]) -> list[RecordRow]:
+        """The memories with these sequence numbers that are here, oldest first."""
+        if self.commit == 0:
+            return []
+        pending = self._pending_of(agent)
+        found = [stored for each in sequences if (stored := pending.get(each)) is not None]
+        other = [each for each in sequences if each not in pending]
+        found += self.table.many(agent, other, self.commit)
+        return sorted(found, key=lambda each: each.record.sequence)
+
+    def of_agent(
+        self,
+        agent: str,
+        retention: Retention,
+        temperature: Temperature | None = None,
+        after: int = 0,
+    ) -> list[Record]:
+        """An agent's memories with this retention and temperature, oldest first.
+
+        ``after`` leaves out the memories that were here after that commit already.
+        """
+        pending = self._pending_of(agent)
+        found = [
+            each.record
+            for each in self.table.of_agent(agent, retention, temperature, after)
+            if each.record.sequence not in pending
+        ]
+        found += self._waiting(agent, retention, temperature)
+        return sorted(found, key=_by_sequence)
+
+    def unsynced(self, agent: str, commit: int) -> list[Record]:
+        """An agent's cold memories that came after a commit."""
+        return self.of_agent(agent, Retention.ACTIVE, Temperature.COLD, commit)
+
+    def _waiting(
+        self, agent: str, retention: Retention, temperature: Temperature | None
+    ) -> list[Record]:
+        """An agent's pending memories with this retention and temperature."""
+        return [
+            stored.record
+            for stored in self._pending_of(agent).values()
+            if stored is not None
+            and stored.record.retention == retention
+            and temperature in (None, stored.record.temperature)
+        ]
+
+    def cold(self, agent: str) -> list[ColdFact]:
+        """What rules look at of an agent's cold memories, oldest first."""
+        pending = self._pending_of(agent)
+        facts = [fact for fact in self.table.cold(agent) if fact.sequence not in pending]
+        for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD):
+            used = each.access_count, each.last_access_tick, each.use_record
+            own = each.sequence, each.tier, each.created_tick
+            facts.append(ColdFact(*own, *used, len(each.recalls), each.traits))
+        return sorted(facts, key=_by_sequence)
+
+    @contextmanager
+    def with_roots(
+        self, agent: str, roots: Sequence[str], before: int
+    ) -> Iterator[Iterator[tuple[int, str]]]:
+        """Numbers and texts of cold memories that may have the root of a term, newest first.
+
+        All numbers are less than ``before``.
+        """
+        pending = self._pending_of(agent)
+        waiting = [
+            (each.sequence, each.content)
+            for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD)
+            if each.sequence < before
+        ]
+        with closing(self.table.with_roots(agent, roots, before)) as stored:
+            saved = (each for each in stored if each[0] not in pending)
+            yield merge(sorted(waiting, reverse=True), saved, reverse=True)
+
+    def with_value(self, agent: str, name: str, value: str) -> list[Record]:
+        """An agent's memories, whatever their retention, whose metadata has this value."""
+        # Inside a text, quotation marks are escaped: only a name and its value can match.
+        own = json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+        pending = self._pending_of(agent)
+        stored = [each for each in self.table.with_metadata(agent, own) if each not in pending]
+        found = [each.record for each in self.many(agent, stored)]
+        found += [
+            each.record
+            for each in pending.values()
+            if each is not None
+            and each.record.metadata is not None
+            and each.record.metadata.get(name) == value
+        ]
+        return sorted(found, key=_by_sequence)
+
+    def texts(self, agent: str) -> dict[int, str]:
+        """The texts of an agent's cold and active memories, by sequence number, oldest first."""
+        pending = self._pending_of(agent)
+        found = [each for each in self.table.texts(agent) if each[0] not in pending]
+        cold = self._waiting(agent, Retention.ACTIVE, Temperature.COLD)
+        return dict(sorted([*found, *((each.sequence, each.content) for each in cold)]))
+
+    def due(
+        self, tick: int, deleted_before: int, agent: str | None = None
+    ) -> dict[str, tuple[list[int], list[int]]]:
+        """By agent, what expired by ``tick``, and what was deleted by ``deleted_before``.
+
+        ``agent`` None stands for all agents.
+        """
+        found = [
+            (owner, sequence, retention)
+            for owner, sequence, retention in self.table.due(tick, deleted_before, agent)
+            if sequence not in self._pending_of(owner)
+        ]
+        for owner in self.pending if agent is None else [agent]:
+            active = self._waiting(owner, Retention.ACTIVE, None)
+            deleted = self._waiting(owner, Retention.DELETED, None)
+            over = [each for each in active if each.expires_tick <= tick]
+            over += [each for each in deleted if each.retained_tick <= deleted_before]
+            found += [(owner, each.sequence, each.retention) for each in over]
+        due: dict[str, tuple[list[int], list[int]]] = {}
+        for owner, sequence, retention in sorted(found):
+            expired, gone = due.setdefault(owner, ([], []))
+            (expired if retention == Retention.ACTIVE else gone).append(sequence)
+        return due
+
+    def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
+        """The number of memories and of their tokens, by agent, retention, temperature and tier."""
+        totals = self.table.counts(agent)
+
+        def count(owner: str, stored: RecordRow | None, sign: int) -> None:
+            if stored is not None:
+                record = stored.record
+                group = (owner, record.retention, record.temperature, record.tier)
+                number, tokens = totals.get(group, (0, 0))
+                own = self.count_tokens(record.content)
+                totals[group] = (number + sign, tokens + sign * own)
+
+        for owner in self.pending if agent is None else [agent]:
+            for sequence, stored in self._pending_of(owner).items():
+                if (owner, sequence) in self._ended:
+                    count(owner, self.table.get((owner, sequence), self.commit), -1)
+                count(owner, stored, 1)
+        return {group: number for group, number in totals.items() if number[0]}
+
+    # Changing
+
+    def put(self, agent: str, records: Sequence[Record]) -> int:
+        """Memories come here; the sum of the hashes over them."""
+        digests = digests_of(agent, records)
+        stored = map(tuple.__new__, repeat(RecordRow), zip(records, digests, strict=True))
+        sequences = [record[0] for record in records]
+        self.pending.setdefault(agent, {}).update(zip(sequences, stored, strict=True))
+        return sum([int.from_bytes(digest, "big") for digest in digests])
+
+    def take(self, agent: str, sequence: int) -> RecordRow | None:
+        """A memory leaves, if it is here."""
+        key = (agent, sequence)
+        stored = self.get(key)
+        if stored is None:
+            return None
+        pending = self.pending.setdefault(agent, {})
+        if sequence not in pending:
+            self._ended[key] = stored.digest
+        pending[sequence] = None
+        return stored
+
+    # Commits
+
+    def changes(self) -> Changes:
+        """What the commit does to the table. A user's function counts the tokens, now."""
+        tokens = [
+            self.count_tokens(stored.record.content)
+            for own in self.pending.values()
+            for stored in own.values()
+            if stored is not None
+        ]
+        return Changes(self._ended, self.pending, tokens)
+
+    def clear(self) -> None:
+        """Forget the pending changes: they are in the table."""
+        self.pending.clear()
+        self._ended.clear()
+
+    @contextmanager
+    def replaying(self, agents: Collection[str] | None) -> Iterator[None]:
+        """Inside, commits of all agents or of some are replayed; their pending changes go."""
+        gone = set(self.pending if agents is None else agents)
+        pending = {agent: own for agent, own in self.pending.items() if agent not in gone}
+        ended = {key: own for key, own in self._ended.items() if key[0] not in gone}
+        commit = self.commit
+        self.pending, self._ended = {}, {}
+        try:
+            yield
+        finally:
+            self.pending, self._ended = pending, ended
+            self.commit = commit

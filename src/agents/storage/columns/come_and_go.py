@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, Traits
 from ...memory.tiers import Temperature
-from ..full_record import Shelved
+from ..record import Record
 from ..vectors import Quantised, norms
 from .agent_columns import AgentColumns
+from .agents import Population
 from .fingerprint import forget_uses, keep_uses
-from .population import Population
 from .table import WIDTH, rows_of
 
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
@@ -22,7 +22,7 @@ _MANY = 64
 """From this many leaving memories on, to hash the memories that stay may cost less."""
 
 
-def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = None) -> list[Shelved]:
+def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = None) -> list[Record]:
     """Remove memories, and give back all there is of them, with another temperature if given."""
     places, cells = np.asarray(rows, np.intp), block.cells
     sequences, created, entered, expires, counts, last = cells.numbers[places].T.tolist()
@@ -54,7 +54,7 @@ def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = Non
         [data[start : start + dims] for start in range(0, len(data), dims)],
         strict=True,
     )
-    taken = list(map(tuple.__new__, repeat(Shelved), fields))  # Shelved(…), at half its cost
+    taken = list(map(tuple.__new__, repeat(Record), fields))  # Record(…), at half its cost
     _forget_hashes(block, rows)
     kept = np.ones(block.size, bool)
     kept[rows] = False
@@ -63,7 +63,7 @@ def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = Non
     return taken
 
 
-def put(block: AgentColumns, records: Sequence[Shelved]) -> None:
+def put(block: AgentColumns, records: Sequence[Record]) -> None:
     """Take memories back, each into its place."""
     first, last = block.size, block.size + len(records)
     block.table.make_room([(block, len(records))])

@@ -1,1 +1,0 @@
-"""Memories that are not in memory: cold, archived, deleted."""
