@@ -21,7 +21,7 @@ from agents import MemoryBank
 from agents.simulation.policies.cassette import Cassette, Exchange
 from agents.storage.columns import fingerprint
 from agents.storage.columns.agent_columns import AgentColumns
-from agents.storage.columns.hashes import Marks
+from agents.storage.columns.hashes import UseHashes
 from agents.storage.columns.sessions import Sessions
 from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.embedding import cache, embedders
@@ -126,7 +126,7 @@ def _answers(bank: MemoryBank) -> Iterator[object]:
         pytest.param([KeywordIndex, Vocabulary, AgentColumns.keywords], id="words"),
         pytest.param([Sessions, AgentColumns.sessions], id="sessions"),
         pytest.param([origins_of], id="origins"),
-        pytest.param([Marks, fingerprint._hash], id="hashes"),
+        pytest.param([UseHashes, fingerprint._hash], id="hashes"),
     ],
 )
 def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:
@@ -159,7 +159,7 @@ def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:
 
 
 def test_a_place_of_a_hash_is_given_out_once() -> None:
-    marks: Marks
+    marks: UseHashes
     places: NDArray[np.int32]
 
     def put(which: slice) -> None:
@@ -168,7 +168,7 @@ def test_a_place_of_a_hash_is_given_out_once() -> None:
 
     def begin() -> None:
         nonlocal marks, places
-        marks, places = Marks(), np.zeros(50, np.int32)
+        marks, places = UseHashes(), np.zeros(50, np.int32)
         put(slice(0, 5))
 
     def work() -> None:
@@ -177,7 +177,7 @@ def test_a_place_of_a_hash_is_given_out_once() -> None:
         with suppress(KeyboardInterrupt, MemoryError):
             put(slice(5, 30))
 
-    for fault in faults(begin, work, code_of(Marks)):
+    for fault in faults(begin, work, code_of(UseHashes)):
         put(slice(0, 50))
         assert len(set(places.tolist())) == 50, fault.where
         right = sum(int.from_bytes(sha256(bytes([row])).digest(), "big") for row in range(50))

@@ -13,7 +13,7 @@ from agents.memory.events import (
     Accessed,
     Added,
     Additions,
-    Lasted,
+    LifetimeSet,
     Moved,
     Purged,
     Retained,
@@ -166,7 +166,7 @@ _events = st.one_of(
     ),
     st.builds(Moved, st.just("move"), agent_ids, _many, st.integers(0, 2), _causes),
     st.builds(Retained, st.just("retain"), agent_ids, _many, st.integers(0, 2), _causes),
-    st.builds(Lasted, st.just("last"), agent_ids, _many, ticks),
+    st.builds(LifetimeSet, st.just("last"), agent_ids, _many, ticks),
     st.builds(Purged, st.just("purge"), agent_ids, _many),
     st.lists(st.tuples(sequences, _scores), min_size=1, max_size=4).flatmap(
         lambda pairs: st.builds(

@@ -6,7 +6,7 @@ from typing import final
 from ..errors import InvalidInput
 from ..memory.metadata import check_metadata, value_text
 from ..memory.records import KEY, NO_METADATA, VALUE, Memory
-from ..memory.requests import NewBatch, Options, check_all_new, check_content
+from ..memory.requests import NewMemories, Options, check_all_new, check_content
 from ..memory.sources import own_metadata
 from ..memory.tiers import Retention, Tier
 from ..rules.duplicates import normal_text, outlives
@@ -30,14 +30,14 @@ def add_many(bank: Engine, items: Iterable[tuple[object, ...]]) -> Sequence[Memo
         return add_new(bank, new)
 
 
-def _check_evidence(bank: Engine, new: NewBatch) -> None:
+def _check_evidence(bank: Engine, new: NewMemories) -> None:
     """Raise :class:`MemoryNotFound` if the evidence of a new memory is not the agent's."""
     for agent_id, options in zip(new.agents, new.options, strict=True):
         for memory_id in options.evidence:
             find(bank, agent_id, memory_id, deleted=True)
 
 
-def add_new(bank: Engine, new: NewBatch, *, may_merge: bool = True) -> Sequence[Memory]:
+def add_new(bank: Engine, new: NewMemories, *, may_merge: bool = True) -> Sequence[Memory]:
     """Store memories that are checked, or what becomes of them: the result has one for each."""
     merges = may_merge and bank.settings.memory.merge_duplicates
     if not merges and not _has_key(new):
@@ -79,13 +79,13 @@ def update(
         None if is_pinned else memory.expires_tick,
         key,
     )
-    new = NewBatch.of(
+    new = NewMemories.of(
         [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), **fixed}), options)]
     )
     return add_new(bank, new, may_merge=False)[0]
 
 
-def _has_key(new: NewBatch) -> bool:
+def _has_key(new: NewMemories) -> bool:
     """Whether a memory has a key, which its metadata has as well: most memories have none."""
     if new.metadata.count(None) == len(new.metadata):
         return False
@@ -93,15 +93,15 @@ def _has_key(new: NewBatch) -> bool:
 
 
 def _stored(
-    bank: Engine, new: NewBatch, vectors: Quantised, repetitions: "Repetitions | None"
+    bank: Engine, new: NewMemories, vectors: Quantised, repetitions: "Repetitions | None"
 ) -> Iterator[Memory]:
     for place in range(len(new.agents)):
-        one = NewBatch._make([column[place : place + 1] for column in new])
+        one = NewMemories._make([column[place : place + 1] for column in new])
         yield _stored_one(bank, one, vectors[place : place + 1], repetitions)
 
 
 def _stored_one(
-    bank: Engine, new: NewBatch, vector: Quantised, repetitions: "Repetitions | None"
+    bank: Engine, new: NewMemories, vector: Quantised, repetitions: "Repetitions | None"
 ) -> Memory:
     """Store one memory, in the place of the former version if there is one."""
     ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
@@ -116,7 +116,7 @@ def _stored_one(
     starts = bank.movement.starts(new.tiers, new.options, bank.tick)
     turn = (0, 0)
     if former is not None:
-        turn = ledger.state.block(agent_id).turns.of(former.sequence)
+        turn = ledger.state.block(agent_id).tier_order.of(former.sequence)
         retire(bank, former)
     (memory,) = ledger.add_many(new, starts, vector, bank.caps, bank.movement.relieve_hot)
     if former is not None:
@@ -154,7 +154,7 @@ class Repetitions:
         self._known: dict[str, dict[str, list[int]]] = {}
         """By agent and normal text the sequence numbers of active memories, oldest first."""
 
-    def of(self, new: NewBatch, former: Memory | None) -> Memory | None:
+    def of(self, new: NewMemories, former: Memory | None) -> Memory | None:
         """The oldest memory with the same text, key and value that lives at least as long."""
         agent_id, (content,), (options,) = new.agents[0], new.contents, new.options
         if options.kind == "note":  # its file has the text

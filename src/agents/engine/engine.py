@@ -16,7 +16,7 @@ from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Start
 from ..memory.records import Hits, Memory
-from ..memory.requests import NewBatch, check_searches, check_whole
+from ..memory.requests import NewMemories, check_searches, check_whole
 from ..memory.tiers import Tier
 from ..movement.movement import Movement
 from ..rules.caps import Caps
@@ -149,7 +149,7 @@ class Engine(OneWriter):
         )
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
-    def add_new(self, new: NewBatch) -> Sequence[Memory]:
+    def add_new(self, new: NewMemories) -> Sequence[Memory]:
         """Store memories that are checked, whatever their keys, and beside equal ones."""
         starts = self.movement.starts(new.tiers, new.options, self.tick)
         with self.changing():
@@ -162,16 +162,16 @@ class Engine(OneWriter):
                 for place, agent_id in enumerate(new.agents):
                     one = slice(place, place + 1)
                     self.movement.expire_of([agent_id])
-                    own = NewBatch._make([column[one] for column in new])
+                    own = NewMemories._make([column[one] for column in new])
                     stored += self._add(own, starts[one], vectors[one])
                 return stored
 
     def _add(
-        self, new: NewBatch, starts: Sequence[Start | None], vectors: Quantised
+        self, new: NewMemories, starts: Sequence[Start | None], vectors: Quantised
     ) -> Sequence[Memory]:
         return self.ledger.add_many(new, starts, vectors, self.caps, self.movement.relieve_hot)
 
-    def _may_end_between(self, new: NewBatch) -> bool:
+    def _may_end_between(self, new: NewMemories) -> bool:
         """Whether a memory may expire because of one of these, before the next is stored."""
         if len(new.agents) == 1 or Tier.PINNED not in new.tiers:
             return False

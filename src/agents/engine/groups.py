@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..errors import InvalidInput, InvalidTier
 from ..memory.records import Memory
-from ..memory.requests import NewBatch, NewMemory, check_agent_id, check_new
+from ..memory.requests import NewMemories, NewMemory, check_agent_id, check_new
 from ..memory.tiers import Retention, Temperature, Tier, TierLike, parse_tier
 from ..storage.columns.extras import NO_VALUES
 from .engine import Engine
@@ -101,7 +101,7 @@ def post(
     wanted = _board_tier(tier)
     with bank.changing():
         board = _board(bank, name, agent_id)
-        return bank.add_new(NewBatch.of([_new(bank, board, agent_id, content, wanted)]))[0]
+        return bank.add_new(NewMemories.of([_new(bank, board, agent_id, content, wanted)]))[0]
 
 
 def check_post(
@@ -127,7 +127,7 @@ def do_all(bank: Engine, changes: Iterable[GroupChange]) -> None:
             if each.do == POST
         ]
         if posts:
-            bank.add_new(NewBatch.of(posts))
+            bank.add_new(NewMemories.of(posts))
 
 
 def on_boards(bank: Engine) -> tuple[Counter[Tier], Counter[Temperature]]:

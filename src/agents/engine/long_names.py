@@ -28,7 +28,7 @@ def forget_unused(bank: Engine) -> None:
         memories = _memories(bank, owner)
         unused -= {each.key[-_LENGTH:] for each in memories if each.key is not None}
         own = blocks[owner]
-        if memories or (not own.is_common and own.notes):
+        if memories or (own.has_extras and own.notes):
             unused.discard(owner)
     if unused:
         with bank.changing():

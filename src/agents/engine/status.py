@@ -166,7 +166,7 @@ class _Look:
             provider, behind = bank.settings.store.provider, bank.store.commits_behind
             self._store = StoreStatus(provider, behind, bank.store.problem)
         if agent_id is None:
-            self._blocks = [resident.blocks.glance(name) for name in _agents_in(resident.blocks)]
+            self._blocks = [resident.blocks.peek(name) for name in _agents_in(resident.blocks)]
         else:
             self._blocks = [resident.block(agent_id)]
         self._groups = len(groups(bank) if agent_id is None else groups_of(bank, agent_id))
@@ -362,7 +362,7 @@ class _Look:
             idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
             found[block.agent_id] = idle.tolist(), ids
         for block in self._blocks:  # cold memories may be stale too
-            for memory in () if block.is_common else block.critical_elsewhere.values():
+            for memory in () if not block.has_extras else block.critical_elsewhere.values():
                 used = max(memory.created_tick, memory.last_access_tick or 0)
                 if tick - max(used, memory.tier_tick) >= after and not memory.is_expired(tick):
                     idle_ticks, ids = found.setdefault(block.agent_id, ([], []))

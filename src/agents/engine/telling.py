@@ -6,7 +6,7 @@ from typing import Any, final
 from ..errors import InvalidInput, InvalidTier
 from ..memory.metadata import KeptMetadata, check_metadata
 from ..memory.records import NO_METADATA, VALUE, Memory, sequence_of
-from ..memory.requests import NewBatch, Options, check_agent_id
+from ..memory.requests import NewMemories, Options, check_agent_id
 from ..memory.sources import (
     HEARD,
     SOURCE,
@@ -178,7 +178,7 @@ class _Delivery:
         new, resident = list(self._waiting.values()), self._bank.state
         self._waiting.clear()
         firsts = {one.receiver: resident.block(one.receiver).next_sequence for _, one in new}
-        memories = add_new(self._bank, NewBatch.of([_as_new(one) for _, one in new]))
+        memories = add_new(self._bank, NewMemories.of([_as_new(one) for _, one in new]))
         for (place, one), memory in zip(new, memories, strict=True):
             if memory.sequence >= firsts[one.receiver]:
                 self._told[place] = Told(one.receiver, memory.id, True)

@@ -22,7 +22,7 @@ from ..engine import adding, groups
 from ..errors import ConfigError, InvalidAgentId, InvalidInput, StoreError, TierFull
 from ..memory.metadata import RESERVED_METADATA_KEYS, KeptMetadata
 from ..memory.records import KEY, KINDS, Memory, check_tags, sequence_of
-from ..memory.requests import NewBatch, NewMemory, check_agent_id
+from ..memory.requests import NewMemories, NewMemory, check_agent_id
 from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_text
 from ..memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, TIER_VALUES, Retention, Temperature, Tier
 from ..storage.embedding.cache import CachedEmbedder
@@ -465,9 +465,9 @@ def _added_part(bank: MemoryBank, part: Sequence[New], ids: NewIds) -> Iterator[
 def _added_apart(bank: MemoryBank, rows: Iterable[New]) -> Iterator[Memory]:
     for is_apart, run in groupby(rows, _is_apart):
         if is_apart:
-            yield from bank.engine.add_new(NewBatch.of(map(_startable, run)))
+            yield from bank.engine.add_new(NewMemories.of(map(_startable, run)))
         else:
-            yield from adding.add_new(bank.engine, NewBatch.of(map(_startable, run)))
+            yield from adding.add_new(bank.engine, NewMemories.of(map(_startable, run)))
 
 
 def _is_apart(new: New) -> bool:

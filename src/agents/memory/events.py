@@ -110,7 +110,7 @@ class Retained(NamedTuple):
     cause: Cause
 
 
-class Lasted(NamedTuple):
+class LifetimeSet(NamedTuple):
     """Memories live until another tick now."""
 
     kind: Literal["last"]
@@ -119,7 +119,7 @@ class Lasted(NamedTuple):
     expires_tick: int
 
 
-class Succeeded(NamedTuple):
+class VersionReplaced(NamedTuple):
     """A new memory took the place of a former one, which was archived in the same commit."""
 
     kind: Literal["succeed"]
@@ -152,7 +152,7 @@ class Accessed(NamedTuple):
     scores: Sequence[float]
 
 
-class Noted(NamedTuple):
+class NoteWritten(NamedTuple):
     """A Markdown note of the agent has a new text, and these memories are its chunks."""
 
     kind: Literal["note"]
@@ -166,7 +166,7 @@ class Noted(NamedTuple):
     """For each chunk the memory's sequence number, its first and its last line."""
 
 
-class Held(NamedTuple):
+class ValueSet(NamedTuple):
     """An agent holds a small JSON value under a topic and a name, beside its memories."""
 
     kind: Literal["hold"]
@@ -189,15 +189,17 @@ Event = (
     | TierChanged
     | Moved
     | Retained
-    | Lasted
-    | Succeeded
+    | LifetimeSet
+    | VersionReplaced
     | Purged
     | Accessed
-    | Noted
-    | Held
+    | NoteWritten
+    | ValueSet
     | TickAdvanced
 )
-Change = TierChanged | Moved | Retained | Lasted | Succeeded | Purged | Noted | Held
+Change = (
+    TierChanged | Moved | Retained | LifetimeSet | VersionReplaced | Purged | NoteWritten | ValueSet
+)
 """An event that changes memories of one agent."""
 Row = tuple[Any, ...]
 """An event, or a plain tuple of its fields, which takes half the time to make and to write."""
@@ -207,14 +209,14 @@ _KINDS: dict[str, type[Event]] = {
     "tier": TierChanged,
     "move": Moved,
     "retain": Retained,
-    "last": Lasted,
-    "succeed": Succeeded,
+    "last": LifetimeSet,
+    "succeed": VersionReplaced,
     "purge": Purged,
     "access": Accessed,
     "recall": Accessed,
     "repeat": Accessed,
-    "note": Noted,
-    "hold": Held,
+    "note": NoteWritten,
+    "hold": ValueSet,
     "tick": TickAdvanced,
 }
 

@@ -62,7 +62,7 @@ NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
 """Agent, text, tier, metadata and options, checked."""
 
 
-class NewBatch(NamedTuple):
+class NewMemories(NamedTuple):
     """Checked new memories, column by column."""
 
     agents: Sequence[str]
@@ -121,15 +121,15 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
 
 def check_all_new(
     items: Iterable[object], most_bytes: int, shared: SharedMetadata | None = None
-) -> NewBatch:
+) -> NewMemories:
     """A batch of new memories; each item is what :func:`check_new` takes."""
     plain = _check_plain(items, most_bytes)
     if plain is not None:
         return plain
-    return NewBatch.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
+    return NewMemories.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
 
 
-def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
+def _check_plain(items: Any, most_bytes: int) -> NewMemories | None:
     """The batch of a long list of plain tuples (agent, text) or (agent, text, tier); else None.
 
     Plain texts are ASCII, plain tiers are ``Tier`` values or full names. A check by columns takes a
@@ -151,7 +151,7 @@ def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
         and all(contents)
         and not any(map(str.isspace, contents))
     ):
-        return NewBatch(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
+        return NewMemories(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
     return None
 
 

@@ -97,7 +97,7 @@ def expire(ledger: Ledger, agent_id: str, *, everywhere: bool = False) -> None:
         for expired, _ in resident.shelf.due(resident.tick, -1, agent_id).values():
             ledger.retain(agent_id, expired, Retention.DELETED, "expire")
     block, tick = resident.blocks.get(agent_id), resident.tick
-    if block is None or (block.next_expiry > tick and block.is_common):
+    if block is None or (block.next_expiry > tick and not block.has_extras):
         return
     elsewhere = [
         sequence for sequence, memory in block.critical_elsewhere.items() if memory.is_expired(tick)

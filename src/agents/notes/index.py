@@ -9,7 +9,7 @@ from typing import NamedTuple, final
 from ..engine.engine import Changing, Engine, Staged
 from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
-from ..memory.requests import NewBatch, check_content, check_new
+from ..memory.requests import NewMemories, check_content, check_new
 from ..memory.tiers import Retention, Tier
 from ..storage.note import Note
 from .chunks import Chunk, cut
@@ -333,7 +333,7 @@ class NoteIndex:
         # All but text and tier is equal for all chunks, and is checked once.
         *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)
         return self.bank.add_new(
-            NewBatch.of(
+            NewMemories.of(
                 (agent, check_content(chunk.text, most), tier, metadata, options)
                 for chunk, tier in chunks
             )

@@ -68,7 +68,7 @@ def _agents(bank: Engine) -> list[str]:
     """The agents with notes on disk or in the journal; all agents, if there are extra paths."""
     is_shared = bool(bank.settings.notes.extra_paths)
     blocks = bank.state.blocks
-    noted = {own.agent_id for own in blocks.looked_at() if not own.is_common and own.notes}
+    noted = {own.agent_id for own in blocks.loaded() if own.has_extras and own.notes}
     found = set(blocks) if is_shared else noted
     return sorted(found | set(filter(None, map(agent_of_folder, _folders(bank)))))
 

@@ -18,7 +18,7 @@ from ..memory.tiers import Tier
 from ..rules.diversity import most_diverse
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..storage.columns.agent_columns import AgentColumns
-from ..storage.state.state import Accesses, apart
+from ..storage.state.state import Accesses, split_by_count
 from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
 from .scope import Scope, pinned_in
@@ -129,7 +129,9 @@ class Ranker:
                 end, cut = int(ends[place]), int(cuts[place])
                 values = matches[rows[end - cut : end] - own[place].start].tolist()
                 hits[end - cut : end] = _matched(hits[end - cut : end], values)
-            for member, part in zip(scored.members, map(Hits, apart(hits, counts)), strict=True):
+            for member, part in zip(
+                scored.members, map(Hits, split_by_count(hits, counts)), strict=True
+            ):
                 results[member] = part
         return given
 
@@ -148,7 +150,7 @@ class Ranker:
         places = np.array(rows, np.intp)
         numbers = blocks[0].table.numbers.take(places, axis=0)
         sizes, zeros = np.array(counts, np.intp), np.zeros(len(places))
-        return apart(self._hits_of_all(blocks, sizes, places, numbers, zeros), sizes)
+        return split_by_count(self._hits_of_all(blocks, sizes, places, numbers, zeros), sizes)
 
     def _hits_of_all(
         self,
@@ -206,7 +208,7 @@ class Ranker:
         blocks: Sequence[AgentColumns],
     ) -> None:
         """Bring the candidates that are chosen for diversity to the front, search by search."""
-        firsts = iter(apart(scored.front.rows.tolist(), scored.front.counts))
+        firsts = iter(split_by_count(scored.front.rows.tolist(), scored.front.counts))
         for place, (member, front) in enumerate(zip(scored.members, firsts, strict=True)):
             block, size = blocks[member], int(ranked.counts[place])
             columns = ranked.columns[place, :size]

@@ -7,12 +7,12 @@ from typing import Any
 from ..memory.events import (
     Accessed,
     Added,
-    Held,
-    Noted,
+    NoteWritten,
     Retained,
-    Succeeded,
     TickAdvanced,
     TierChanged,
+    ValueSet,
+    VersionReplaced,
     decode,
 )
 from .journal.journal import Journal
@@ -70,10 +70,10 @@ def changes_after(journal: Journal, last: int) -> Iterator[tuple[int, dict[tuple
     changes: dict[tuple[str, int], int] = {}
     for commit in journal.commits(after=last):
         for event in decode(commit.events):
-            if isinstance(event, TickAdvanced | Accessed | Noted | Held):
+            if isinstance(event, TickAdvanced | Accessed | NoteWritten | ValueSet):
                 continue  # the store does not keep what these change
             how = {Added: _ADDED, Retained: RETURNED}.get(type(event), CHANGED)
-            if isinstance(event, Added | TierChanged | Succeeded):
+            if isinstance(event, Added | TierChanged | VersionReplaced):
                 numbers = [event.sequence]
             else:
                 numbers = event.sequences

@@ -375,7 +375,7 @@ class StoreSync:
         """Every active memory, in chunks: first the resident memories, then the cold ones."""
         waiting, vectors = list[Memory](), list[Quantised]()
         for agent in sorted(self._resident.blocks):
-            block = self._resident.blocks.glance(agent)
+            block = self._resident.blocks.peek(agent)
             for start in range(0, len(block), _CHUNK):
                 stop = min(start + _CHUNK, len(block))
                 waiting += block.memories(range(start, stop))

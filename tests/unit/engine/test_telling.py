@@ -26,7 +26,7 @@ from agents import (
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row, exported
 from agents.memory.metadata import KeptMetadata
-from agents.memory.requests import PLAIN_OPTIONS, NewBatch
+from agents.memory.requests import PLAIN_OPTIONS, NewMemories
 from agents.memory.sources import SOURCE, Heard
 from banks import Engine, everything, undone
 from embedders import Directions
@@ -386,7 +386,7 @@ def test_what_came_in_a_circle_is_followed_once(make_bank: Engine) -> None:
     for agent, of, of_id in (("alice", "bob", second.id), ("bob", "alice", first.id)):
         metadata = KeptMetadata({SOURCE: json.dumps([of, 0, of_id, of, of_id, 1])})
         made_up = (agent, "a", Tier.NORMAL, metadata, PLAIN_OPTIONS)
-        other.engine.add_new(NewBatch.of([made_up]))
+        other.engine.add_new(NewMemories.of([made_up]))
     chain = other.chain(other.agent("alice").all()[0])
     assert len(chain.memories) == 2
     assert not chain.is_whole

@@ -33,7 +33,7 @@ def fill(bank: MemoryBank) -> None:
 def fresh_hash(bank: MemoryBank) -> str:
     """The hash of the state without anything that was kept of earlier hashes."""
     state = bank.engine.state
-    for seat in state.blocks.seats_of(state.blocks):
+    for seat in state.blocks.slots_of(state.blocks):
         state.table.sums.forget(seat)
     state.blocks.touch(state.blocks)
     return bank.state_hash()
@@ -123,9 +123,9 @@ def test_an_agent_that_was_looked_at_is_common_until_it_is_not(tmp_path) -> None
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, "pinned", "pinned") for name in NAMES])
         bank.search_many([(name, "pinned") for name in NAMES])
-        assert all(block.is_common for block in bank.engine.state.blocks.values())
+        assert all(not block.has_extras for block in bank.engine.state.blocks.values())
         bank.agent(NAMES[1]).recall("pinned")
-        assert not bank.engine.state.blocks[NAMES[1]].is_common
+        assert bank.engine.state.blocks[NAMES[1]].has_extras
 
 
 def test_agents_that_nobody_looks_at_move_with_the_table(tmp_path) -> None:

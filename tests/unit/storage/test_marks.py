@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
-from agents.storage.columns.hashes import DIGEST, Marks
+from agents.storage.columns.hashes import DIGEST, UseHashes
 
 
 def _mark(number: int) -> bytes:
@@ -14,7 +14,7 @@ def _mark(number: int) -> bytes:
 
 
 def test_a_place_is_given_out_once_and_again_when_it_is_free() -> None:
-    marks = Marks()
+    marks = UseHashes()
     places = np.zeros(3, np.int32)
     assert not marks.exchange(places, [_mark(5), _mark(6), _mark(7)]).any()
     assert sorted(places.tolist()) == [1, 2, 3]
@@ -32,7 +32,7 @@ def test_a_place_is_given_out_once_and_again_when_it_is_free() -> None:
 
 
 def test_what_was_at_a_place_comes_back_when_it_changes() -> None:
-    marks = Marks()
+    marks = UseHashes()
     places = np.zeros(2, np.int32)
     marks.exchange(places, [_mark(5), _mark(2**255)])
     old = marks.exchange(places, [_mark(1), _mark(2)])
@@ -50,7 +50,7 @@ def _bank() -> MemoryBank:
 
 def test_memories_that_go_leave_no_hash_behind() -> None:
     with _bank() as bank:
-        marks = bank.engine.state.table.marks
+        marks = bank.engine.state.table.use_hashes
         assert len(marks) == 8
         for hit in bank.agent("alice").search("alice 1", limit=6):
             bank.agent("alice").forget(hit.memory.id)
@@ -59,7 +59,7 @@ def test_memories_that_go_leave_no_hash_behind() -> None:
 
 def test_undone_searches_leave_no_hash_behind() -> None:
     with _bank() as bank:
-        marks, before = bank.engine.state.table.marks, bank.state_hash()
+        marks, before = bank.engine.state.table.use_hashes, bank.state_hash()
         for _ in range(3):
             with suppress(KeyError), bank.transaction():
                 bank.search_many([("alice", "alice 5"), ("bob", "bob 5")], limit=6)
@@ -77,15 +77,15 @@ def test_memories_that_cool_and_come_back_are_hashed_as_if_counted_anew(leaving:
         going = [memory.id for memory in alice.all()][:leaving]
         for each in going:
             alice.demote(each, "cold")
-        assert len(resident.table.marks) == 10 - leaving
+        assert len(resident.table.use_hashes) == 10 - leaving
         for each in going:
             alice.promote(each)
             alice.demote(each, "warm")
-        assert len(resident.table.marks) == 10
+        assert len(resident.table.use_hashes) == 10
         bank.search_many([("alice", "alice 1"), ("bob", "bob 2")], limit=4)
         kept = bank.state_hash()
         for block in resident.blocks.values():
-            block.table.sums.forget(block.seat)
+            block.table.sums.forget(block.slot)
         resident.blocks.touch(resident.blocks)
         assert bank.state_hash() == kept
-        assert len(resident.table.marks) == 10
+        assert len(resident.table.use_hashes) == 10

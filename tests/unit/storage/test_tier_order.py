@@ -114,7 +114,7 @@ def test_a_batch_gives_the_same_order_as_single_calls(make_bank: Engine, batched
     items = [("plain",), ("p3", "pinned"), ("plain",), ("p4", "pinned"), ("c3", "critical")]
     for part in [items] if batched else [[item] for item in items]:
         alice.add_many(part)
-    assert bank.engine.state.block("alice").turns == {1: (7, 1)}
+    assert bank.engine.state.block("alice").tier_order == {1: (7, 1)}
     assert [each.content for each in alice.all("critical")] == ["p1", "c2", "c3"]
 
 

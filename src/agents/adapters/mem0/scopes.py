@@ -124,7 +124,7 @@ class Scopes:
         if prefix not in self._prefixes:
             blocks = self._bank.engine.state.blocks
             new = set(self.agents()).difference(self._prefixes.values())
-            self._prefixes |= {blocks.glance(agent).prefix: agent for agent in new}
+            self._prefixes |= {blocks.peek(agent).prefix: agent for agent in new}
         return self._prefixes.get(prefix)
 
 

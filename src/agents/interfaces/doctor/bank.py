@@ -163,7 +163,7 @@ def _incomplete(bank: "MemoryBank") -> list[str]:
         sums[row[0]] += int.from_bytes(row[5], "big")
     blocks = bank.engine.state.blocks
     return [
-        name for name in sorted(blocks) if (blocks.glance(name).shelf_sum - sums[name]) % (1 << 256)
+        name for name in sorted(blocks) if (blocks.peek(name).shelf_sum - sums[name]) % (1 << 256)
     ]
 
 

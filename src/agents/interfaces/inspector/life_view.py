@@ -9,12 +9,12 @@ from ...memory.events import (
     USES,
     Added,
     Event,
-    Lasted,
+    LifetimeSet,
     Moved,
     Purged,
     Retained,
-    Succeeded,
     TierChanged,
+    VersionReplaced,
     parsed,
 )
 from ...memory.records import NEVER, Memory, Metadata, memory_id
@@ -105,11 +105,11 @@ def _found_on_board(run: Inspected, board: str, number: int, life: "_Life") -> N
 
 def concerned(event: Event) -> Sequence[int]:
     """The memories that an event is about."""
-    if isinstance(event, Succeeded):
+    if isinstance(event, VersionReplaced):
         return event.sequence, event.former
     if isinstance(event, Added | TierChanged):
         return (event.sequence,)
-    return event.sequences if isinstance(event, Moved | Retained | Lasted | Purged) else ()
+    return event.sequences if isinstance(event, Moved | Retained | LifetimeSet | Purged) else ()
 
 
 class _State(NamedTuple):
@@ -140,7 +140,7 @@ class _State(NamedTuple):
             if expires is not None and end_after(retention, expires, tick) == NEVER:
                 expires = None
             return self._replace(retention=retention, expires=expires)
-        return self._replace(expires=event.expires_tick) if isinstance(event, Lasted) else self
+        return self._replace(expires=event.expires_tick) if isinstance(event, LifetimeSet) else self
 
     def named(self) -> dict[str, Any]:
         """As the page reads it."""
@@ -181,7 +181,7 @@ class _Life:
         if isinstance(event, TierChanged) and event.cause == "demote":
             newcomer = _newcomer(item, event, self._state.tier)
             by = None if newcomer is None else memory_id(self._prefix, newcomer)
-        if isinstance(event, Succeeded):
+        if isinstance(event, VersionReplaced):
             if event.former == self._number:
                 by = memory_id(self._prefix, event.sequence)
                 self._note(tick, "succeeded", "another memory took its place", by)

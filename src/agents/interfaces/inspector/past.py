@@ -322,7 +322,7 @@ def _staged(bank: MemoryBank, tick: int) -> _Stage:
     ledger = bank.engine.ledger
     journal = ledger.journal
     blocks = ledger.state.blocks
-    rows = [snapshots.pack(blocks.glance(agent)) for agent in blocks]
+    rows = [snapshots.pack(blocks.peek(agent)) for agent in blocks]
     shelf = list(journal.shelf.all_now())
     size = sum(len(part) for row in rows for part in row[2:6])
     size += sum(len(part) for row in shelf for part in row if isinstance(part, str | bytes))

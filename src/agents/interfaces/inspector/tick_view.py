@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from ...memory.events import Added, Event, Succeeded, decode
+from ...memory.events import Added, Event, VersionReplaced, decode
 from ...memory.records import memory_id
 from ...simulation.runs.life import told
 from ...simulation.runs.why import FORGOTTEN
@@ -146,7 +146,7 @@ def _changed(journal: Journal, tick: int, only: str | None) -> Iterator[_Row]:
 
 
 def _told(event: Event) -> Iterator[_Row]:
-    for number in concerned(event)[:1] if isinstance(event, Succeeded) else concerned(event):
+    for number in concerned(event)[:1] if isinstance(event, VersionReplaced) else concerned(event):
         agent = str(event[1])
         for what, detail in told(event, agent, number):
             text: str | None = None

@@ -10,12 +10,12 @@ from ...memory.events import (
     BY_RULE,
     Added,
     Event,
-    Lasted,
+    LifetimeSet,
     Moved,
     Purged,
     Retained,
-    Succeeded,
     TierChanged,
+    VersionReplaced,
 )
 from ...memory.records import id_prefix, sequence_of
 from ...memory.sources import source_of
@@ -144,10 +144,10 @@ def _cause(cause: str) -> str:
 
 def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
     """What an event did to a memory: a word, and the detail."""
-    if isinstance(event, Added | TierChanged | Succeeded):
+    if isinstance(event, Added | TierChanged | VersionReplaced):
         if event.agent_id != agent or event.sequence != number:
             return
-        if isinstance(event, Succeeded):
+        if isinstance(event, VersionReplaced):
             yield "successor", f"of the agent's memory number {event.former}"
             return
         tier = TIER_NAMES[Tier(event.tier)]
@@ -158,7 +158,7 @@ def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             yield "born", f"{tier}, as {kind}{teller}"
         else:
             yield "tier", f"{tier} now, {_CAUSES[event.cause]}"
-    elif isinstance(event, Moved | Retained | Lasted | Purged):
+    elif isinstance(event, Moved | Retained | LifetimeSet | Purged):
         if event.agent_id != agent or number not in event.sequences:
             return
         if isinstance(event, Moved):
@@ -166,7 +166,7 @@ def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             yield "temperature", f"{heat} now, {_cause(event.cause)}"
         elif isinstance(event, Retained):
             yield _RETAINED[Retention(event.retention)], _CAUSES[event.cause]
-        elif isinstance(event, Lasted):
+        elif isinstance(event, LifetimeSet):
             yield "lifetime", f"until tick {event.expires_tick} now"
         else:
             yield "gone", "its text and its vector are purged"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...engine.groups import group_of
 from ...errors import RunError, TierMemError
-from ...memory.events import Added, Event, Noted
+from ...memory.events import Added, Event, NoteWritten
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
 from ...memory.sources import INSIGHT, source_of
 from ...memory.tiers import TIER_NAMES, Temperature, Tier
@@ -48,7 +48,7 @@ def new_memories(events: Iterable[Event]) -> dict[str, dict[int, Added]]:
     for event in events:
         if isinstance(event, Added):
             found.setdefault(event.agent_id, {})[event.sequence] = event
-        elif isinstance(event, Noted):
+        elif isinstance(event, NoteWritten):
             chunks.update((event.agent_id, number) for number, *_ in event.chunks)
     for agent, number in chunks:
         found.get(agent, {}).pop(number, None)

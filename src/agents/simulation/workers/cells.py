@@ -164,7 +164,7 @@ class _Splitting:
         with closing(Journal(folder / "journal.db")) as new:
             new.adopt(
                 (journal.head, journal.tick, journal.hash.hex()),
-                [snapshots.pack(self._resident.blocks.glance(agent)) for agent in agents],
+                [snapshots.pack(self._resident.blocks.peek(agent)) for agent in agents],
                 [note.row(journal.tick, journal.head)],
                 vectors,
                 [row for agent in agents for row in self._shelf.get(agent, ())],

@@ -165,7 +165,7 @@ def _fill(
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
     database.execute("BEGIN")
-    blocks = map(resident.blocks.glance, sorted(resident.blocks))
+    blocks = map(resident.blocks.peek, sorted(resident.blocks))
     inserted: Future[None] | None = None
     synced: Future[None] | None = None
     written = 0

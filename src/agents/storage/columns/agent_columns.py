@@ -18,7 +18,7 @@ from ...rules.transitions import axes_of, entered
 from ..note import Note
 from ..record import MOST_RECALLS
 from ..vectors import Quantised
-from .extras import Holdings, Origins, Rarities, Standing, Turns, first_turn
+from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
 from .hashes import of_memory
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
@@ -41,30 +41,30 @@ class AgentColumns:
     """
 
     __slots__ = (
+        "_extras",
         "_hot",
         "_keywords",
         "_pinned",
-        "_rarities",
         "_sessions",
         "agent_id",
+        "has_extras",
         "holdings",
         "hot_tokens",
-        "is_common",
         "next_decay",
         "next_expiry",
         "next_sequence",
         "origins",
         "prefix",
         "room",
-        "seat",
         "size",
+        "slot",
         "start",
         "table",
     )
 
-    def __init__(self, agent_id: str, seed: int, table: ResidentTable, seat: int = -1) -> None:
+    def __init__(self, agent_id: str, seed: int, table: ResidentTable, slot: int = -1) -> None:
         self.agent_id = agent_id
-        self.seat = seat
+        self.slot = slot
         """The agent's number in the population; -1 for an agent that is not in it."""
         self.prefix = id_prefix(seed, agent_id)
         self.next_sequence = 1
@@ -82,9 +82,9 @@ class AgentColumns:
         """What the hot memories take in a context, if somebody counted since they changed."""
         self.table = table
         self.start = self.room = 0
-        self.is_common = True
-        """Whether the agent has nothing of what few agents have."""
-        self._rarities: Rarities | None = None
+        self.has_extras = False
+        """Whether the agent has something of what few agents have."""
+        self._extras: Extras | None = None
         self._pinned: tuple[int, ...] | None = None
         self._hot: tuple[int, ...] | None = None
         self._keywords: KeywordIndex | None = None
@@ -114,52 +114,52 @@ class AgentColumns:
     @property
     def is_hashed(self) -> bool:
         """Whether the sum of the hashes over the memories is kept up to date."""
-        return self.table.sums.knows(self.seat)
+        return self.table.sums.knows(self.slot)
 
     @property
     def shelf_sum(self) -> int:
         """The sum of the hashes over the agent's memories that are not resident."""
-        return self.table.shelf_sums.of(self.seat)
+        return self.table.shelf_sums.of(self.slot)
 
     @shelf_sum.setter
     def shelf_sum(self, total: int) -> None:
-        self.table.shelf_sums.put(self.seat, total)
+        self.table.shelf_sums.put(self.slot, total)
 
     # What few agents have
 
     @property
     def is_bare(self) -> bool:
         """Whether the agent has nothing beside its memories that the hash over it covers."""
-        return self._rarities is None and self.holdings is None
+        return self._extras is None and self.holdings is None
 
     @property
-    def rarities(self) -> Rarities:
+    def extras(self) -> Extras:
         """What few agents have; kept from now on."""
-        own = self._rarities
+        own = self._extras
         if own is None:
-            own, self.is_common = Rarities(), False
-            self._rarities = own
+            own, self.has_extras = Extras(), True
+            self._extras = own
         return own
 
     @property
     def recalls(self) -> dict[int, tuple[int, ...]]:
         """The ticks in which a memory was recalled, by its sequence number."""
-        return self.rarities.recalls
+        return self.extras.recalls
 
     @property
     def critical_elsewhere(self) -> dict[int, Memory]:
         """The critical memories that are cold: they count for the cap."""
-        return self.rarities.critical_elsewhere
+        return self.extras.critical_elsewhere
 
     @property
-    def turns(self) -> Turns:
+    def tier_order(self) -> TierOrder:
         """The order in which memories entered the tiers that have a cap."""
-        return self.rarities.turns
+        return self.extras.tier_order
 
     @property
     def notes(self) -> dict[str, Note]:
         """The agent's Markdown notes, by path."""
-        return self.rarities.notes
+        return self.extras.notes
 
     # Reading
 
@@ -263,17 +263,19 @@ class AgentColumns:
         else:
             rows = (self.tiers == int(tier)).nonzero()[0].tolist()
         own = [self._standing(row, tier) for row in rows]
-        if tier is Tier.CRITICAL and not self.is_common:
+        if tier is Tier.CRITICAL and self.has_extras:
             elsewhere = self.critical_elsewhere.values()
-            own += [self.turns.standing(each.sequence, tier, each.tier_tick) for each in elsewhere]
+            own += [
+                self.tier_order.standing(each.sequence, tier, each.tier_tick) for each in elsewhere
+            ]
         return own
 
     def _standing(self, row: int, tier: Tier) -> Standing:
         place = WIDTH * (self.start + row)
         sequence, _, entered = self.table.flat_numbers[place : place + 3]
-        if self._rarities is None:
+        if self._extras is None:
             return Standing(sequence, tier, entered, first_turn(sequence))
-        return self.turns.standing(sequence, tier, entered)
+        return self.tier_order.standing(sequence, tier, entered)
 
     @property
     def pinned(self) -> tuple[int, ...]:
@@ -414,8 +416,8 @@ class AgentColumns:
 
     def forget(self, sequences: Iterable[int]) -> None:
         """These memories are gone for good."""
-        if self._rarities is not None:
-            self.turns.forget(sequences)
+        if self._extras is not None:
+            self.tier_order.forget(sequences)
         if self.holdings is not None:
             for sequence in sequences:
                 for topic in OF_A_MEMORY:
@@ -457,4 +459,4 @@ class AgentColumns:
     def _rehash(self, rows: Sequence[int], before: int) -> None:
         """The hashes over these memories, which summed to ``before``, are other ones now."""
         if self.is_hashed:
-            self.table.sums.add(self.seat, sum(map(self.hash_of, rows)) - before)
+            self.table.sums.add(self.slot, sum(map(self.hash_of, rows)) - before)

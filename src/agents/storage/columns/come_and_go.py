@@ -32,7 +32,7 @@ def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = Non
     else:
         temperatures = [temperature] * len(rows)
     recalls: list[tuple[int, ...]] = [()] * len(rows)
-    if not block.is_common:
+    if block.has_extras:
         recalls = [block.recalls.pop(each, ()) for each in sequences]
     data, dims = cells.vectors[places].tobytes(), cells.vectors.shape[1]
     fields = zip(
@@ -89,7 +89,7 @@ def put(block: AgentColumns, records: Sequence[Record]) -> None:
             block.recalls[record.sequence] = record.recalls
         block.next_expiry = min(block.next_expiry, record.expires_tick)
     if block.is_hashed:
-        block.table.sums.add(block.seat, sum(map(block.hash_of, range(first, last))))
+        block.table.sums.add(block.slot, sum(map(block.hash_of, range(first, last))))
         keep_uses(block, [row for row, each in enumerate(records, first) if each.access_count])
     block.size = last
     order = np.argsort(block.figures[:, 0], kind="stable")
@@ -142,10 +142,10 @@ def _forget_hashes(block: AgentColumns, rows: Sequence[int]) -> None:
         return
     sums = block.table.sums
     if len(rows) >= _MANY and 2 * len(rows) > block.size:
-        sums.forget(block.seat)  # fewer memories stay than leave: they are hashed anew
+        sums.forget(block.slot)  # fewer memories stay than leave: they are hashed anew
         forget_uses(block, slice(block.size))
         return
-    sums.add(block.seat, -forget_uses(block, rows) - sum(map(block.hash_of, rows)))
+    sums.add(block.slot, -forget_uses(block, rows) - sum(map(block.hash_of, rows)))
 
 
 def _reorder(block: AgentColumns, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:

@@ -27,7 +27,7 @@ def first_turn(sequence: int) -> Turn:
     return sequence, 0
 
 
-class Turns(dict[int, Turn]):
+class TierOrder(dict[int, Turn]):
     """By sequence number, the turns of memories that entered a tier from another one.
 
     All other memories have the turn of a new memory. ``state_hash()`` does not cover turns: the
@@ -64,15 +64,15 @@ class Turns(dict[int, Turn]):
             self.pop(sequence, None)
 
 
-class Rarities:
+class Extras:
     """What few agents have."""
 
-    __slots__ = ("critical_elsewhere", "notes", "recalls", "turns")
+    __slots__ = ("critical_elsewhere", "notes", "recalls", "tier_order")
 
     def __init__(self) -> None:
         self.recalls: dict[int, tuple[int, ...]] = {}
         self.critical_elsewhere: dict[int, Memory] = {}
-        self.turns = Turns()
+        self.tier_order = TierOrder()
         self.notes: dict[str, Note] = {}
 
 

@@ -16,31 +16,31 @@ def fingerprint(block: AgentColumns) -> bytes:
 
     The table keeps its sum up to date from the first call on.
     """
-    table, seats = block.table, [block.seat]
+    table, slots = block.table, [block.slot]
     if not block.is_hashed:
-        _hash(table, seats, [block.start], [block.size])
-    return table.sums.digests(seats, table.shelf_sums) + _beside(block)
+        _hash(table, slots, [block.start], [block.size])
+    return table.sums.digests(slots, table.shelf_sums) + _beside(block)
 
 
-def make_parts(agents: Population, seats: Sequence[int]) -> None:
+def make_parts(agents: Population, slots: Sequence[int]) -> None:
     """Make what these agents add to the hash over all agents: id, next sequence number and hash."""
     table, parts = agents.table, agents.parts
-    _hash_all(agents, seats)
-    digests = table.sums.digests(seats, table.shelf_sums)
+    _hash_all(agents, slots)
+    digests = table.sums.digests(slots, table.shelf_sums)
     cut = [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
-    ids, following, objects = agents.known(seats)
+    ids, following, objects = agents.known(slots)
     for place, own in enumerate(objects):
         if own is not None and not own.is_bare:
             cut[place] += _beside(own)
     made = map(b"\0%s\0%d\0%s".__mod__, zip(map(str.encode, ids), following, cut, strict=True))
-    for seat, part in zip(seats, made, strict=True):  # an interrupt leaves whole parts or none
-        parts[seat] = part
+    for slot, part in zip(slots, made, strict=True):  # an interrupt leaves whole parts or none
+        parts[slot] = part
 
 
 def _beside(block: AgentColumns) -> bytes:
     """What the hash over an agent has beside the sum over its memories."""
     result = b""
-    if not block.is_common:
+    if block.has_extras:
         if block.recalls:
             result += repr(sorted(block.recalls.items())).encode()
         for path, note in sorted(block.notes.items()):
@@ -50,9 +50,9 @@ def _beside(block: AgentColumns) -> bytes:
     return result
 
 
-def _hash_all(agents: Population, seats: Sequence[int]) -> None:
+def _hash_all(agents: Population, slots: Sequence[int]) -> None:
     """Hash all memories of the agents whose sums nobody made; the table keeps these from now on."""
-    unknown = agents.table.sums.unknown(seats)
+    unknown = agents.table.sums.unknown(slots)
     if not unknown:
         return
     new, (starts, sizes) = np.array(unknown, np.intp), agents.spans()
@@ -63,14 +63,14 @@ def _hash_all(agents: Population, seats: Sequence[int]) -> None:
 
 def _hash(
     table: ResidentTable,
-    seats: Sequence[int],
+    slots: Sequence[int],
     starts: Sequence[int] | Rows,
     sizes: Sequence[int] | Rows,
 ) -> None:
     rows = rows_of(starts, sizes)
     numbers, records, places = table.numbers[rows], table.use_records[rows], table.places[rows]
     table.places[rows] = 0  # before they are free for others
-    table.marks.take(places)
+    table.use_hashes.take(places)
     data, width = table.vectors[rows].tobytes(), table.vectors.shape[1]
     hashes = list(
         map(
@@ -89,21 +89,21 @@ def _hash(
     sequences, counts, last = numbers[used][:, [0, 4, 5]].T
     marks = of_activities(sequences, counts, last, records[used])
     own = places[used]
-    old = table.marks.exchange(own, marks)
+    old = table.use_hashes.exchange(own, marks)
     places[used] = own
     table.places[rows] = places
     before = np.append(0, used.cumsum())
     stops = np.cumsum(sizes)
     used_of = before[stops] - before[stops - sizes]
     sums = sums_of(hashes, sizes) + sums_of(marks, used_of, old)
-    table.sums.put_all(seats, sums)
+    table.sums.put_all(slots, sums)
 
 
 def forget_uses(block: AgentColumns, rows: slice | Sequence[int]) -> int:
     """Drop the hashes over the use of the memories in these rows; their sum."""
     own = block.cells.places
     places = own[rows]
-    total = block.table.marks.take(places)
+    total = block.table.use_hashes.take(places)
     own[rows] = places
     return total
 
@@ -117,9 +117,9 @@ def keep_uses(block: AgentColumns, rows: Sequence[int]) -> None:
         sequence, _, _, _, count, last = cells.numbers[row].tolist()
         hashes.append(of_activity(sequence, count, last, cells.use_records.item(row)))
     places = cells.places[rows]
-    more = sums_of(hashes, [len(hashes)], block.table.marks.exchange(places, hashes))
+    more = sums_of(hashes, [len(hashes)], block.table.use_hashes.exchange(places, hashes))
     cells.places[rows] = places
-    block.table.sums.add_all([block.seat], more)
+    block.table.sums.add_all([block.slot], more)
 
 
 class StateHash:
@@ -132,7 +132,7 @@ class StateHash:
     def __init__(self, agents: Population) -> None:
         self._agents = agents
         self._order: list[int] = []
-        """The seats of all agents, in the order of their ids."""
+        """The slots of all agents, in the order of their ids."""
         self._changes = -1
 
     def digest(self, head: str) -> str:
@@ -141,9 +141,9 @@ class StateHash:
         if self._changes != agents.changes:
             self._order, self._changes = agents.in_order(), agents.changes
         parts = agents.parts
-        stale = [seat for seat in self._order if parts[seat] is None]
+        stale = [slot for slot in self._order if parts[slot] is None]
         if stale:
             make_parts(agents, stale)
         whole = sha256(head.encode())
-        whole.update(b"".join([parts[seat] or b"" for seat in self._order]))
+        whole.update(b"".join([parts[slot] or b"" for slot in self._order]))
         return whole.hexdigest()

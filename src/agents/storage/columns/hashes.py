@@ -119,7 +119,7 @@ def sums_of(
 
 
 @final
-class Marks:
+class UseHashes:
     """Hashes over the use of memories, at places that are numbers from 1 on.
 
     Few memories are ever used, and a tick uses thousands. So a row of the table has the place of
@@ -177,7 +177,7 @@ _LOW = 0xFFFFFFFF
 
 @final
 class Sums:
-    """For each agent, by its seat, a sum of hashes, and whether anybody made the sum.
+    """For each agent, by its slot, a sum of hashes, and whether anybody made the sum.
 
     A sum is kept as the bytes that the hash over all agents needs: its lowest 256 bits. What comes
     to the sums of a few agents waits until somebody asks for the bytes. The sum of an agent that
@@ -191,31 +191,31 @@ class Sums:
         self._data = bytearray()
         self._rows = np.frombuffer(self._data, np.uint8).reshape(0, DIGEST)
         self.known = bytearray()
-        """1 by the seat of each agent whose sum somebody made; empty if nobody made one."""
+        """1 by the slot of each agent whose sum somebody made; empty if nobody made one."""
         self._waiting: dict[int, int] = {}
 
-    def knows(self, seat: int) -> bool:
+    def knows(self, slot: int) -> bool:
         """Whether somebody made the sum of an agent."""
-        return 0 <= seat < len(self.known) and self.known[seat] == 1
+        return 0 <= slot < len(self.known) and self.known[slot] == 1
 
-    def knows_any(self, seats: Sequence[int]) -> bool:
+    def knows_any(self, slots: Sequence[int]) -> bool:
         """Whether somebody made the sum of one of these agents."""
-        self._make_room(seats)
-        return any(map(self.known.__getitem__, seats))
+        self._make_room(slots)
+        return any(map(self.known.__getitem__, slots))
 
-    def unknown(self, seats: Sequence[int]) -> list[int]:
+    def unknown(self, slots: Sequence[int]) -> list[int]:
         """Those of these agents whose sums nobody made."""
-        self._make_room(seats)
+        self._make_room(slots)
         known = self.known
-        return [seat for seat in seats if not known[seat]]
+        return [slot for slot in slots if not known[slot]]
 
-    def of(self, seat: int) -> int:
+    def of(self, slot: int) -> int:
         """The sum of an agent."""
-        if not 0 <= seat < len(self.known):
+        if not 0 <= slot < len(self.known):
             return 0
         if self._waiting:
             self._settle()
-        return int.from_bytes(self._data[DIGEST * seat : DIGEST * (seat + 1)], "big")
+        return int.from_bytes(self._data[DIGEST * slot : DIGEST * (slot + 1)], "big")
 
     def total(self) -> int:
         """The sum over all agents."""
@@ -223,79 +223,79 @@ class Sums:
         limbs = limbs_of(bytes(self._data))
         return number_of(limbs.sum(axis=0).tolist())
 
-    def digests(self, seats: Sequence[int], others: "Sums") -> bytes:
+    def digests(self, slots: Sequence[int], others: "Sums") -> bytes:
         """The bytes of each sum, with what ``others`` has for the agent added."""
-        if len(seats) < _FEW:
-            totals = [(self.of(seat) + others.of(seat)) % _MODULUS for seat in seats]
+        if len(slots) < _FEW:
+            totals = [(self.of(slot) + others.of(slot)) % _MODULUS for slot in slots]
             return b"".join([total.to_bytes(DIGEST, "big") for total in totals])
         if others:
-            return _rows_of(self.limbs(seats) + others.limbs(seats)).tobytes()
+            return _rows_of(self.limbs(slots) + others.limbs(slots)).tobytes()
         self._settle()
-        self._make_room(seats)
-        return self._rows[seats].tobytes()
+        self._make_room(slots)
+        return self._rows[slots].tobytes()
 
-    def limbs(self, seats: Sequence[int]) -> Limbs:
+    def limbs(self, slots: Sequence[int]) -> Limbs:
         """The sums of these agents, as numbers that NumPy can add."""
         self._settle()
-        self._make_room(seats)
-        return limbs_of(self._rows[seats].tobytes())
+        self._make_room(slots)
+        return limbs_of(self._rows[slots].tobytes())
 
-    def put(self, seat: int, total: int) -> None:
+    def put(self, slot: int, total: int) -> None:
         """This is the sum of an agent now."""
         self._settle()
-        if seat < 0:
+        if slot < 0:
             raise IndexError("an agent that is not in the population has no sum")
-        self._make_room([seat])
+        self._make_room([slot])
         data = (total % _MODULUS).to_bytes(DIGEST, "big")
-        self._data[DIGEST * seat : DIGEST * (seat + 1)] = data
-        self.known[seat] = 1
+        self._data[DIGEST * slot : DIGEST * (slot + 1)] = data
+        self.known[slot] = 1
 
-    def put_all(self, seats: Sequence[int], sums: Limbs) -> None:
+    def put_all(self, slots: Sequence[int], sums: Limbs) -> None:
         """These are the sums of these agents now."""
         self._settle()
-        self._make_room(seats)
-        if min(seats, default=0) < 0:
+        self._make_room(slots)
+        if min(slots, default=0) < 0:
             raise IndexError("an agent that is not in the population has no sum")
-        self._rows[seats] = _rows_of(sums)
-        for seat in seats:
-            self.known[seat] = 1
+        self._rows[slots] = _rows_of(sums)
+        for slot in slots:
+            self.known[slot] = 1
 
-    def add(self, seat: int, more: int) -> None:
+    def add(self, slot: int, more: int) -> None:
         """Add to the sum of an agent, which somebody made."""
-        self._waiting[seat] = self._waiting.get(seat, 0) + more
+        self._waiting[slot] = self._waiting.get(slot, 0) + more
 
-    def add_all(self, seats: Sequence[int], more: Limbs) -> None:
+    def add_all(self, slots: Sequence[int], more: Limbs) -> None:
         """Add to the sums of these agents, each of which is there once, if anybody made them."""
-        self._make_room(seats)
-        if len(seats) < _FEW:
-            for seat, limbs in zip(seats, more.tolist(), strict=True):
-                if self.known[seat]:
-                    self.add(seat, number_of(limbs))
+        self._make_room(slots)
+        if len(slots) < _FEW:
+            for slot, limbs in zip(slots, more.tolist(), strict=True):
+                if self.known[slot]:
+                    self.add(slot, number_of(limbs))
             return
-        own = np.frombuffer(self.known, bool)[seats]
+        own = np.frombuffer(self.known, bool)[slots]
         if not own.all():
-            seats, more = np.array(seats)[own].tolist(), more[own]
-        self._rows[seats] = _rows_of(self.limbs(seats) + more)
+            slots, more = np.array(slots)[own].tolist(), more[own]
+        self._rows[slots] = _rows_of(self.limbs(slots) + more)
 
-    def forget(self, seat: int) -> None:
+    def forget(self, slot: int) -> None:
         """Nobody has made the sum of an agent."""
-        if self.knows(seat):
+        if self.knows(slot):
             self._settle()
-            self.known[seat] = 0
-            self._data[DIGEST * seat : DIGEST * (seat + 1)] = bytes(DIGEST)
+            self.known[slot] = 0
+            self._data[DIGEST * slot : DIGEST * (slot + 1)] = bytes(DIGEST)
 
     def _settle(self) -> None:
         """Add what waits."""
         waiting, data = self._waiting, self._data
-        for seat, more in waiting.items():
-            own = slice(DIGEST * seat, DIGEST * (seat + 1))
+        for slot, more in waiting.items():
+            own = slice(DIGEST * slot, DIGEST * (slot + 1))
             total = (int.from_bytes(data[own], "big") + more) % _MODULUS
             # At once: after an interrupt, nothing may be added twice.
-            data[own], waiting[seat] = total.to_bytes(DIGEST, "big"), 0
+            data[own], waiting[slot] = total.to_bytes(DIGEST, "big"), 0
         waiting.clear()
 
-    def _make_room(self, seats: Sequence[int]) -> None:
-        most = max(seats, default=-1) + 1
+    def _make_room(self, slots: Sequence[int]) -> None:
+        most = max(slots, default=-1) + 1
         if most > len(self.known):
             size = most + most // 8
             known, data = bytearray(size), bytearray(DIGEST * size)

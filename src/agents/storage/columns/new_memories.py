@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...memory.events import Added, Additions, Row, Start, named
 from ...memory.records import Memory, memories_of
-from ...memory.requests import NewBatch
+from ...memory.requests import NewMemories
 from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
 from ..vectors import Quantised
@@ -25,8 +25,8 @@ _CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 
 
-def number(
-    new: NewBatch, starts: Sequence[Start | None], blocks: Iterable[AgentColumns]
+def numbered(
+    new: NewMemories, starts: Sequence[Start | None], blocks: Iterable[AgentColumns]
 ) -> Additions:
     """The events that add these memories, each with the number that follows in its agent's block.
 
@@ -38,7 +38,7 @@ def number(
     return Additions(new.agents, sequences, tiers, new.contents, new.metadata, starts)
 
 
-def which_matter(new: Additions) -> list[int]:
+def needs_room(new: Additions) -> list[int]:
     """The places of new memories that are hot or in a tier with a cap: other ones may make room."""
     if not any(map(new.tiers.count, _CAPPED)) and new.starts.count(None) == len(new.starts):
         return []  # as in most batches
@@ -88,20 +88,20 @@ def _hash(
 ) -> None:
     """Add the hashes over new memories to the sums of the agents that are hashed."""
     sums = blocks[new.agents[0]].table.sums
-    seats = {agent: block.seat for agent, block in blocks.items()}
-    if unknown := set(sums.unknown(list(seats.values()))):
-        seats = {agent: seat for agent, seat in seats.items() if seat not in unknown}
-        is_hashed = [agent in seats for agent in new.agents]
+    slots = {agent: block.slot for agent, block in blocks.items()}
+    if unknown := set(sums.unknown(list(slots.values()))):
+        slots = {agent: slot for agent, slot in slots.items() if slot not in unknown}
+        is_hashed = [agent in slots for agent in new.agents]
         new = Additions._make([list(compress(column, is_hashed)) for column in new])
         vectors = vectors[is_hashed]
-    if not seats:
+    if not slots:
         return
-    owners = list(map(seats.__getitem__, new.agents))
+    owners = list(map(slots.__getitem__, new.agents))
     marks = of_new(new, tick, vectors.tobytes())
     if len(owners) < _FEW:
         for owner, mark in zip(owners, marks, strict=True):
             sums.add(owner, int.from_bytes(mark, "big"))
-    elif len(seats) < len(owners):  # the memories of an agent have to lie together
+    elif len(slots) < len(owners):  # the memories of an agent have to lie together
         order = sorted(range(len(owners)), key=owners.__getitem__)
         marks = [marks[place] for place in order]
         counts = Counter(owners)
@@ -130,7 +130,7 @@ def forget_texts(
 
 
 @final
-class NewMemories(Sequence[Memory]):
+class AddedMemories(Sequence[Memory]):
     """The records of new memories, as these were stored; made when somebody looks at them.
 
     Few callers that store thousands look at them, and to make the records takes as long as to store
@@ -162,7 +162,7 @@ class NewMemories(Sequence[Memory]):
         return iter(self._memories())
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, list | tuple | NewMemories):
+        if isinstance(other, list | tuple | AddedMemories):
             return self._memories() == list(other)
         return NotImplemented
 

@@ -22,7 +22,7 @@ from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
 from ...rules.relevance import relevances
 from ..vectors import Quantised
-from .hashes import Marks, Places, Sums
+from .hashes import Places, Sums, UseHashes
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ _PINNED = int(Tier.PINNED)
 class Window(Protocol):
     """The rows of one agent."""
 
-    seat: int
+    slot: int
     """The agent's number among the agents of the table."""
     start: int
     """The first row."""
@@ -66,7 +66,7 @@ class Window(Protocol):
 
 
 class Windows(Protocol):
-    """The rows of all agents, by their seats."""
+    """The rows of all agents, by their slots."""
 
     def spans(self) -> tuple[Rows, Rows]:
         """The first row of each agent, and how many rows hold a memory."""
@@ -130,7 +130,7 @@ class ResidentTable:
     def __init__(self, dims: int, windows: Windows) -> None:
         self._windows = windows
         self._dims = dims
-        self.marks = Marks()
+        self.use_hashes = UseHashes()
         """The hashes over the use of memories, of agents that are hashed."""
         self.sums = Sums()
         """For each agent that is hashed, the sum of the hashes over its memories and their use."""
@@ -196,7 +196,7 @@ class ResidentTable:
         origins, sizes = self._windows.spans()
         rooms = np.minimum(np.maximum(self._windows.rooms(), sizes), _rooms(sizes))
         for window, count in wanted:
-            rooms[window.seat] = _room(window.size + count)
+            rooms[window.slot] = _room(window.size + count)
         used = int(rooms.sum())
         rows = used + more
         # Rows given up later are lost until all agents move again: a large table spares few.

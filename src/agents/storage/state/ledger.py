@@ -16,27 +16,27 @@ from ...memory.events import (
     Change,
     Changes,
     Event,
-    Held,
-    Lasted,
+    LifetimeSet,
     Moved,
-    Noted,
+    NoteWritten,
     Purged,
     Retained,
     Row,
     Start,
-    Succeeded,
     TickAdvanced,
     TierChanged,
     UseKind,
+    ValueSet,
+    VersionReplaced,
     count_changes,
     encode,
     named,
 )
 from ...memory.records import Memory
-from ...memory.requests import NewBatch
+from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.caps import Caps, Turn, make_room, relieve
-from ..columns.new_memories import NewMemories, forget_texts, number, which_matter
+from ..columns.new_memories import AddedMemories, forget_texts, needs_room, numbered
 from ..gc_pause import gc_paused
 from ..interrupts import hold_signals, let_signals_come, whole
 from ..journal.journal import Journal
@@ -134,7 +134,7 @@ class Pending:
         self.note = self.clock = None
 
 
-class _Mark(NamedTuple):
+class _Transaction(NamedTuple):
     """Where an open transaction began."""
 
     events: int
@@ -161,28 +161,28 @@ class Ledger:
     MOST_OF_SEARCHES = 20_000
     """Uses of searches, or vectors of queries, that wait for a commit; more get their own."""
 
-    def __init__(self, journal: Journal, resident: State) -> None:
+    def __init__(self, journal: Journal, state: State) -> None:
         self.journal = journal
-        self.state = resident
+        self.state = state
         self.unsaved_embeddings: dict[bytes, bytes] = {}
         """Vectors, by the hash of their text, to be kept with the next commit."""
         self._pending = Pending()
-        self._marks: list[_Mark] = []
+        self._open: list[_Transaction] = []
         """The open transactions, the outermost first."""
         self.totals = NO_CHANGES
         """What was committed since the bank was opened."""
-        self._is_between = False
+        self._is_half_done = False
         """Whether a change is begun and not done, so that state and journal may differ."""
         self._is_unknown = False
         """Whether the last commit is known only when the journal is opened again."""
-        self._since_snapshot = load(resident, journal)
+        self._since_snapshot = load(state, journal)
 
     @property
     def is_broken(self) -> bool:
         """Whether state and journal may differ, or nothing will end an open transaction."""
-        if self._marks and self._marks[-1].holder() is None:
+        if self._open and self._open[-1].holder() is None:
             return True
-        return self._is_between or self._is_unknown
+        return self._is_half_done or self._is_unknown
 
     def check(self) -> None:
         """Raise :class:`BankBroken` if state and journal may differ."""
@@ -195,16 +195,16 @@ class Ledger:
 
     def give_up(self, depth: int) -> None:
         """If the transaction that was begun at ``depth`` has not ended, it never will."""
-        if len(self._marks) > depth:
-            self._is_between = True
-            del self._marks[depth:]
+        if len(self._open) > depth:
+            self._is_half_done = True
+            del self._open[depth:]
 
     # Events
 
     @whole
     def add_many(
         self,
-        new: NewBatch,
+        new: NewMemories,
         starts: Sequence[Start | None],
         vectors: Quantised,
         caps: Caps,
@@ -218,56 +218,56 @@ class Ledger:
         if not size:
             return []
         self._flush_accesses()
-        resident = self.state
-        blocks = resident.blocks_of(dict.fromkeys(new.agents))
+        state = self.state
+        blocks = state.blocks_of(dict.fromkeys(new.agents))
         prefixes = {own.agent_id: own.prefix for own in blocks}
-        additions = number(new, starts, blocks)
+        additions = numbered(new, starts, blocks)
         lengths = norms(vectors)
         events = additions.rows()
         self._pending.is_literal = self._pending.is_literal and new.metadata.count(None) == size
-        told = kept = 0
+        logged = written = 0
         entered = set[str]()
         """The agents with a waiting memory that is hot or in a tier with a cap."""
         others: dict[int, Memory] = {}
 
-        def tell(stop: int) -> None:
-            nonlocal told
-            self._pending.events += events[told:stop]
-            self._pending.vectors.append(vectors[told:stop])
-            told = stop
+        def log_until(stop: int) -> None:
+            nonlocal logged
+            self._pending.events += events[logged:stop]
+            self._pending.vectors.append(vectors[logged:stop])
+            logged = stop
 
-        def keep(stop: int) -> None:
+        def write_until(stop: int) -> None:
             """Write the waiting memories to the table, all at once."""
-            nonlocal kept
-            tell(stop)
-            rows = slice(kept, stop)
-            if kept < stop:
-                self._is_between = True
-                resident.add(additions.part(rows), vectors[rows], lengths[rows])
-                self._is_between = False
-            kept = stop
+            nonlocal written
+            log_until(stop)
+            rows = slice(written, stop)
+            if written < stop:
+                self._is_half_done = True
+                state.add(additions.part(rows), vectors[rows], lengths[rows])
+                self._is_half_done = False
+            written = stop
             entered.clear()
 
-        for place in which_matter(additions):
+        for place in needs_room(additions):
             agent_id, tier, start = new.agents[place], new.tiers[place], starts[place]
             if agent_id in entered:
-                keep(place)
-            tell(place)
+                write_until(place)
+            log_until(place)
             if caps.of(tier) is not None:
                 # The memories before this one may not be in the table yet. In a replay they are.
                 self.make_room(agent_id, tier, caps, None, additions.sequences[place] - 1)
             entered.add(agent_id)
             is_hot = start is not None and start.temperature == Temperature.HOT
-            if (tier is not Tier.PINNED and is_hot) or resident.block(agent_id).hot:
+            if (tier is not Tier.PINNED and is_hot) or state.block(agent_id).hot:
                 # Hot may be too full now.
-                keep(place + 1)
+                write_until(place + 1)
                 sequence = additions.sequences[place]
                 relieve_hot(agent_id, [sequence])
-                memory = resident.memory(agent_id, sequence)
+                memory = state.memory(agent_id, sequence)
                 if memory is not None:
                     others[place] = memory
-        keep(size)
-        return NewMemories(additions, prefixes, resident.tick, others)
+        write_until(size)
+        return AddedMemories(additions, prefixes, state.tick, others)
 
     def make_room(
         self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None, newest: int = 0
@@ -279,17 +279,17 @@ class Ledger:
         block = self.state.block(agent_id)
         for memory, lower in make_room(tier, caps, block.occupants, newcomer):
             if newest:
-                block.turns.newest = newest
+                block.tier_order.newest = newest
             self.change_tier(agent_id, memory.sequence, lower, demoted=True)
 
     def relieve(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
-        resident, tiers = self.state, self.state.table.tiers
-        full = {own.agent_id for own in resident.blocks.looked_at() if not own.is_common}
-        full.update(resident.with_more(tiers == int(Tier.PINNED), caps.pinned))
-        full.update(resident.with_more(tiers == int(Tier.CRITICAL), caps.critical))
+        state, tiers = self.state, self.state.table.tiers
+        full = {own.agent_id for own in state.blocks.loaded() if own.has_extras}
+        full.update(state.with_more(tiers == int(Tier.PINNED), caps.pinned))
+        full.update(state.with_more(tiers == int(Tier.CRITICAL), caps.critical))
         for agent_id in sorted(full):
-            block = resident.block(agent_id)
+            block = state.block(agent_id)
             for tier in (Tier.PINNED, Tier.CRITICAL):
                 while demotions := relieve(tier, caps, block.occupants):
                     for memory, lower in demotions:
@@ -318,7 +318,7 @@ class Ledger:
     def last(self, agent_id: str, sequences: Sequence[int], expires_tick: int) -> None:
         """Memories live until another tick."""
         if sequences:
-            self._happen(Lasted("last", agent_id, list(sequences), expires_tick))
+            self._happen(LifetimeSet("last", agent_id, list(sequences), expires_tick))
 
     def succeed(self, memory: Memory, former: Memory, turn: Turn) -> None:
         """A new memory takes the place of a former one, which is archived already.
@@ -328,7 +328,7 @@ class Ledger:
         has_place = memory.tier is former.tier and memory.tier <= Tier.CRITICAL
         place = (former.tier_tick, *turn) if has_place else None
         number, before = memory.sequence, former.sequence
-        self._happen(Succeeded("succeed", memory.agent_id, number, before, place))
+        self._happen(VersionReplaced("succeed", memory.agent_id, number, before, place))
 
     def purge(self, memories: Sequence[Memory], *, redacted: bool = True) -> None:
         """Remove memories of one agent for good, wherever they are kept.
@@ -358,16 +358,16 @@ class Ledger:
         The next commit writes the uses, or :meth:`save_searches` if there are many.
         """
         pending = self._pending
-        self._is_between = True
+        self._is_half_done = True
         try:
             pending.accesses += self.state.count_uses(agents, accesses, kind)
             pending.is_plain = pending.is_plain and kind != "recall"
             pending.is_literal = pending.is_literal and all(
                 bool(each.scores.min(initial=1) >= LEAST_LITERAL) for each in accesses
             )
-            self._is_between = False
+            self._is_half_done = False
         except BaseException:
-            if self._is_between:
+            if self._is_half_done:
                 hold_signals()
                 try:
                     self._undo(len(self._pending), everything=True)
@@ -378,7 +378,7 @@ class Ledger:
     def save_searches(self) -> None:
         """Commit what searches left, if it is much and no transaction is open."""
         left = max(len(self._pending.accesses), len(self.unsaved_embeddings))
-        if left <= self.MOST_OF_SEARCHES or self._marks:
+        if left <= self.MOST_OF_SEARCHES or self._open:
             return
         try:
             self.commit()
@@ -393,36 +393,36 @@ class Ledger:
         """A note has another text, or is gone; ``chunks`` are the memories that stand for it."""
         kept = kept_of(self.state.block(agent_id).notes.get(path), text)
         text = None if text is None else text[kept:]
-        self._happen(Noted("note", agent_id, path, kept, text, chunks))
+        self._happen(NoteWritten("note", agent_id, path, kept, text, chunks))
 
     def hold(self, agent_id: str, topic: str, name: str, value: object) -> None:
         """An agent holds a value under a topic and a name from now on; None for nothing."""
-        self._happen(Held("hold", agent_id, topic, name, value))
+        self._happen(ValueSet("hold", agent_id, topic, name, value))
 
     @whole
     def _happen(self, event: Change) -> None:
         self._flush_accesses()
         self._pending.is_plain = False
-        self._is_between = True
+        self._is_half_done = True
         self._pending.events.append(event)
         self.state.apply(event)
-        self._is_between = False
+        self._is_half_done = False
 
     def _flush_accesses(self) -> None:
-        before, self._is_between = self._is_between, True
+        before, self._is_half_done = self._is_half_done, True
         self._pending.events += self._pending.accesses
         self._pending.accesses.clear()
-        self._is_between = before
+        self._is_half_done = before
 
     @whole
     def advance(self, tick: int, clock: Sequence[int] | None = None) -> None:
         """The clock moves; ``clock`` says how the wall clock moves it from now on."""
         self._flush_accesses()
-        self._is_between = True
+        self._is_half_done = True
         self._pending.events.append(TickAdvanced("tick", tick))
         self._pending.clock = clock or self._pending.clock
         self.state.tick = tick
-        self._is_between = False
+        self._is_half_done = False
 
     def note(self, note: TickNote) -> None:
         """What a simulation keeps with the next commit."""
@@ -437,12 +437,12 @@ class Ledger:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return bool(self._marks)
+        return bool(self._open)
 
     @property
     def depth(self) -> int:
         """How many transactions are open, one inside the other."""
-        return len(self._marks)
+        return len(self._open)
 
     @whole
     def begin(self, holder: Callable[[], object]) -> None:
@@ -454,7 +454,7 @@ class Ledger:
         self.check()
         self._flush_accesses()
         pending = self._pending
-        self._marks.append(_Mark(len(pending.events), pending.note, pending.clock, holder))
+        self._open.append(_Transaction(len(pending.events), pending.note, pending.clock, holder))
 
     @whole
     def end(self, *, undo: bool) -> None:
@@ -463,17 +463,17 @@ class Ledger:
         After an error of the undoing it stays open, until :meth:`give_up`.
         """
         if undo:
-            everything, self._is_between = self._is_between, True
-            mark, self._pending.note, self._pending.clock, _ = self._marks[-1]
+            everything, self._is_half_done = self._is_half_done, True
+            mark, self._pending.note, self._pending.clock, _ = self._open[-1]
             self._undo(mark, everything=everything)
-            self._marks.pop()
+            self._open.pop()
             return
         try:
             self.check()  # or what is pending might never be written
-            if len(self._marks) == 1 and self._pending:
+            if len(self._open) == 1 and self._pending:
                 self.commit()
         finally:
-            self._marks.pop()
+            self._open.pop()
 
     @whole
     def commit(self) -> None:
@@ -493,10 +493,10 @@ class Ledger:
                 self.journal.save_embeddings(self.unsaved_embeddings)
                 self.unsaved_embeddings.clear()
             return
-        self._is_between = True
+        self._is_half_done = True
         try:
             self._write()
-            self._is_between = False
+            self._is_half_done = False
         except CommitUnknown:
             self._is_unknown = True
             raise
@@ -548,7 +548,7 @@ class Ledger:
 
     def _forget_pending(self) -> None:
         self._pending.forget()
-        self._marks = [_Mark(0, None, None, each.holder) for each in self._marks]
+        self._open = [_Transaction(0, None, None, each.holder) for each in self._open]
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):
@@ -560,7 +560,7 @@ class Ledger:
 
     @whole
     def _undo(self, mark: int, *, everything: bool) -> None:
-        """Undo the events from ``mark`` on. The caller sets ``_is_between``, and this resets it.
+        """Undo the events from ``mark`` on. The caller sets ``_is_half_done``, and this resets it.
 
         The agents of these events are read from the journal again, and the events before ``mark``
         are applied once more: slower than to undo each, but it can't differ from opening the bank.
@@ -577,4 +577,4 @@ class Ledger:
             replay(self.state, kept.events, kept.vectors, agents)
             if self.state.tick < before:
                 self.state.went_back()
-        self._is_between = False
+        self._is_half_done = False

@@ -122,14 +122,14 @@ def unpack_all(rows: Sequence[SnapshotRow], population: Population) -> None:
 def _take_extras(population: Population, agent: str, extras: dict[str, Any]) -> None:
     """What few agents have, from the JSON of a snapshot."""
     if shelf_sum := int(extras["shelf"], 16):
-        population.glance(agent).shelf_sum = shelf_sum
+        population.peek(agent).shelf_sum = shelf_sum
     if extras.keys().isdisjoint(_OF_OBJECTS) and not extras["recalls"]:
         return
     block = population[agent]
     if recalls := extras["recalls"]:
         block.recalls.update({sequence: tuple(ticks) for sequence, ticks in recalls})
     if turns := extras.get("turns"):
-        block.turns.update({each: (place, number) for each, place, number in turns})
+        block.tier_order.update({each: (place, number) for each, place, number in turns})
     if notes := extras.get("notes"):
         block.notes.update({path: Note.of(text, chunks) for path, text, chunks in notes})
     if held := extras.get("held"):
@@ -170,12 +170,12 @@ def _without(
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over the memories that are not resident."""
     held, notes, recalls, turns = "", "", "[]", ""
-    if not block.is_common and block.turns:
-        order = [[sequence, *turn] for sequence, turn in sorted(block.turns.items())]
+    if block.has_extras and block.tier_order:
+        order = [[sequence, *turn] for sequence, turn in sorted(block.tier_order.items())]
         turns = f',"turns":{json.dumps(order)}'
-    if not block.is_common and block.recalls:
+    if block.has_extras and block.recalls:
         recalls = json.dumps(sorted(block.recalls.items()))
-    if not block.is_common and block.notes:
+    if block.has_extras and block.notes:
         own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
         notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
     if block.holdings:

@@ -14,14 +14,14 @@ from ...errors import BankDamaged
 from ...memory.events import (
     Additions,
     Change,
-    Held,
-    Lasted,
+    LifetimeSet,
     Moved,
-    Noted,
+    NoteWritten,
     Retained,
     Row,
-    Succeeded,
     TierChanged,
+    ValueSet,
+    VersionReplaced,
 )
 from ...memory.records import Memory
 from ...memory.tiers import Retention, Temperature, Tier
@@ -83,12 +83,12 @@ class Accesses(NamedTuple):
     def events(self, agents: Sequence[str], kind: str) -> list[Row]:
         """An event for each search; ``agents`` has the agent of each number of a search."""
         owners = [agents[member] for member in self.members]
-        sequences = apart(self.sequences.tolist(), self.counts)
-        scores = apart(self.scores.tolist(), self.counts)
+        sequences = split_by_count(self.sequences.tolist(), self.counts)
+        scores = split_by_count(self.scores.tolist(), self.counts)
         return list(zip(repeat(kind), owners, sequences, scores, strict=False))
 
 
-def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
+def split_by_count(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
     """The values cut into one tuple or list for each search, which has as many as its count."""
     most = int(counts.max(initial=0))
     if 0 < len(counts) * most == len(values):  # as many for each search: tuples are faster
@@ -140,7 +140,7 @@ class State:
             return
         for agent in agents:
             if agent in self.blocks:
-                block = self.blocks.glance(agent)
+                block = self.blocks.peek(agent)
                 forget_uses(block, slice(block.size))
                 self.blocks.remove(agent)
 
@@ -168,9 +168,9 @@ class State:
 
     def with_hot(self) -> list[AgentColumns]:
         """The columns of all agents that may have a hot memory, pinned ones included."""
-        if not self.blocks.are_all_looked_at():
+        if not self.blocks.are_all_loaded():
             self.blocks.of(self.with_more(self.table.is_hot(), 0))
-        return self.blocks.looked_at()
+        return self.blocks.loaded()
 
     def touch(self, agents: Collection[str]) -> None:
         """These agents change now."""
@@ -193,8 +193,8 @@ class State:
 
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many of the memories that :meth:`tier_counts` counts have each temperature."""
-        if self.blocks.are_all_looked_at():
-            hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.looked_at()])
+        if self.blocks.are_all_loaded():
+            hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.loaded()])
         else:
             hot = int(np.count_nonzero(self.table.in_use() & self.table.is_hot()))
         counts = {
@@ -221,7 +221,7 @@ class State:
 
     def went_back(self) -> None:
         """The tick is an earlier one: what sweeps of later ticks found out does not hold."""
-        for block in self.blocks.looked_at():  # nobody swept the others
+        for block in self.blocks.loaded():  # nobody swept the others
             block.next_decay = 0
 
     def shelf_sum(self) -> int:
@@ -323,14 +323,14 @@ class State:
         numbers[cells + 1] = self.tick
         table.use_records[rows] = after_uses(table.use_records[rows], scores)
         self.touch(agents)
-        seats = self.blocks.seats_of(agents)
-        if table.sums.known and table.sums.knows_any(seats):
+        slots = self.blocks.slots_of(agents)
+        if table.sums.known and table.sums.knows_any(slots):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
             marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
             places = table.places[rows]
-            old = table.marks.exchange(places, marks)
+            old = table.use_hashes.exchange(places, marks)
             table.places[rows] = places
-            table.sums.add_all(seats, sums_of(marks, counts, old))
+            table.sums.add_all(slots, sums_of(marks, counts, old))
 
     def apply(self, event: Change) -> None:
         """Apply an event."""
@@ -342,14 +342,14 @@ class State:
             self._move(block, event)
         elif isinstance(event, Retained):
             self._change(block, event.sequences, partial(self._retained, event))
-        elif isinstance(event, Lasted):
+        elif isinstance(event, LifetimeSet):
             end = event.expires_tick
             self._change(block, event.sequences, lambda each: each._replace(expires_tick=end))
-        elif isinstance(event, Succeeded):
+        elif isinstance(event, VersionReplaced):
             self._succeed(block, event)
-        elif isinstance(event, Noted):
+        elif isinstance(event, NoteWritten):
             self._note(block, event)
-        elif isinstance(event, Held):
+        elif isinstance(event, ValueSet):
             _hold(block, event.topic, event.name, event.value)
         else:
             self._take(block, event.sequences)
@@ -357,7 +357,7 @@ class State:
             self._has_purged = True
 
     @staticmethod
-    def _note(block: AgentColumns, event: Noted) -> None:
+    def _note(block: AgentColumns, event: NoteWritten) -> None:
         old = block.notes.pop(event.path, None)
         if event.text is not None:
             start = "" if old is None else old.text[: event.kept]
@@ -365,7 +365,7 @@ class State:
 
     def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
         has_cap = event.tier <= Tier.CRITICAL
-        block.turns.enter(event.sequence, block.next_sequence - 1 if has_cap else None)
+        block.tier_order.enter(event.sequence, block.next_sequence - 1 if has_cap else None)
         row = block.row_of(event.sequence)
         if row is not None:
             block.change_tier(row, event.tier, self.tick)
@@ -380,10 +380,10 @@ class State:
 
         self._change(block, [event.sequence], change)
 
-    def _succeed(self, block: AgentColumns, event: Succeeded) -> None:
+    def _succeed(self, block: AgentColumns, event: VersionReplaced) -> None:
         if event.place is not None:
             tick, *turn = event.place
-            block.turns.take(event.sequence, turn[0], turn[1])
+            block.tier_order.take(event.sequence, turn[0], turn[1])
             self._change(block, [event.sequence], lambda each: each._replace(tier_tick=tick))
 
     def _move(self, block: AgentColumns, event: Moved) -> None:
@@ -472,7 +472,7 @@ class State:
         """The ticks in which a memory was last recalled."""
         block = self.block(agent_id)
         if block.row_of(sequence) is not None:
-            return () if block.is_common else block.recalls.get(sequence, ())
+            return () if not block.has_extras else block.recalls.get(sequence, ())
         stored = self.shelf.get((agent_id, sequence))
         return stored.record.recalls if stored else ()
 
@@ -493,7 +493,7 @@ class State:
                 raise BankDamaged(f"the journal changes a memory {block.agent_id} doesn't have")
             records.append(stored.record)
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
-            if not block.is_common:
+            if block.has_extras:
                 block.critical_elsewhere.pop(sequence, None)
             self._count_cold(stored.record, -1)
         if rows:
