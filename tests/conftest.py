@@ -24,7 +24,6 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import charts_drawn
 import warm_cells
 import warm_children
 from agents import AgentMemory, MemoryBank
@@ -97,15 +96,7 @@ def _read_the_same_yaml_once() -> None:
 
 _read_the_same_yaml_once()
 
-charts_drawn.leave_out()
 warm_cells.use()
-
-
-@pytest.fixture
-def charts() -> Iterator[None]:
-    """Charts are drawn in this test, which looks at one; else a chart is one pixel."""
-    with charts_drawn.again():
-        yield
 
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.

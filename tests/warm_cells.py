@@ -12,9 +12,7 @@ from agents.simulation.sweeps import cells, worker
 def use() -> None:
     """From now on, a process of a sweep is a fork."""
     forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload(
-        [cells.__name__, outputs.__name__, "pyarrow.parquet", "without_charts"]
-    )
+    forked.set_forkserver_preload([cells.__name__, outputs.__name__, "pyarrow.parquet"])
     worker.multiprocessing = SimpleNamespace(get_context=lambda kind: forked)
 
 

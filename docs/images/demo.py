@@ -1,11 +1,11 @@
 """Draws docs/images/demo.svg from the figures of `make demo`: flat memory against tiers."""
 
 import json
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 
-import matplotlib
-import numpy as np
-from matplotlib.figure import Figure
+from tiermem.simulation.reports.plots import Key, Panel, alone, drawing, legend, path, text_at
 
 FIGURES = Path("runs/demo.json")
 TITLES = {
@@ -14,65 +14,68 @@ TITLES = {
     "market, asking about the seller: coins lost": "market, asking about the seller",
 }
 COLOURS = {"flat": "#d55e00", "tiers": "#0072b2"}
-LINES = {"default": "-", "vector": (0, (2, 2))}
-SETTINGS = {
-    "font.family": ["sans-serif"],
-    "font.size": 10,
-    "svg.fonttype": "none",  # words stay words
-    "svg.hashsalt": "tiermem",  # the same runs give the same file
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+DASHES = {"default": "", "vector": "3 2"}
+WIDTH, HEIGHT = 300.0, 240.0
 
 
 def main() -> None:
     """One panel for each regime: the mean of each memory and search, and the range of all seeds."""
-    rows = json.loads(FIGURES.read_text())
-    with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(9, 3.1), layout="constrained")
-        for axes, (regime, title) in zip(figure.subplots(1, 3), TITLES.items(), strict=True):
-            ends = {}
-            for search, line in LINES.items():
-                for memory, colour in COLOURS.items():
-                    runs = np.array(
-                        [
-                            row["by_tick"]
-                            for row in rows
-                            if (row["regime"], row["search"], row["memory"])
-                            == (regime, search, memory)
-                        ]
-                    )
-                    ticks, mean = np.arange(1, runs.shape[1] + 1), runs.mean(axis=0)
-                    axes.fill_between(
-                        ticks, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.12, lw=0
-                    )
-                    axes.plot(ticks, mean, color=colour, ls=line, lw=1.8)
-                    if search == "default":
-                        ends[memory] = mean[-1]
-            apart = ends["flat"] != ends["tiers"]
-            for memory, end in ends.items() if apart else [("tiers", ends["tiers"])]:
-                axes.annotate(
-                    f"{memory if apart else 'flat and tiers'}: {end:,.1f}",
-                    (ticks[-1], end),
-                    xytext=(0, 8),
-                    textcoords="offset points",
-                    ha="right",
-                    color=COLOURS[memory] if apart else "#333333",
-                    weight="bold",
-                )
-            axes.set_title(title, loc="left", fontsize=10.5)
-            axes.set_xlabel("tick")
-            axes.set_xlim(0, ticks[-1])
-            axes.grid(axis="y", color="#e4e4e4")
-            axes.set_axisbelow(True)
-        first, last = figure.axes[0], figure.axes[2]
-        last.set_ylim(first.set_ylim(bottom=0))
-        figure.axes[1].set_ylim(bottom=0)
-        for search, line in LINES.items():
-            last.plot([], [], color="#555555", ls=line, lw=1.8, label=f"{search} search")
-        last.legend(frameon=False, loc="upper left", fontsize=9)
-        target = Path(__file__).with_name("demo.svg")
-        figure.savefig(target, metadata={"Date": None, "Creator": None})
+    runs: dict[tuple[str, str, str], list[list[float]]] = {}
+    for row in json.loads(FIGURES.read_text()):
+        of = row["regime"], row["search"], row["memory"]
+        runs.setdefault(of, []).append(row["by_tick"])
+    tops = {
+        regime: max(max(run) for of, seeds in runs.items() if of[0] == regime for run in seeds)
+        for regime in TITLES
+    }
+    first, _, last = TITLES
+    tops[last] = tops[first]  # the two markets have one scale
+    parts, top = legend(
+        [
+            Key(f"{memory}, {search} search", path([(0, 0), (16, 0)], colour, 1.8, dash))
+            for (memory, colour), (search, dash) in product(COLOURS.items(), DASHES.items())
+        ],
+        WIDTH * len(TITLES),
+        6,
+    )
+    for place, (regime, title) in enumerate(TITLES.items()):
+        panel = panel_of(regime, title, runs, tops[regime])
+        move = f"translate({WIDTH * place:g} {top:g})"
+        parts.append(f'<g transform="{move}">{"".join(panel.parts)}</g>')
+    picture = drawing(WIDTH * len(TITLES), top + HEIGHT, parts)
+    Path(__file__).with_name("demo.svg").write_text(alone(picture))
+
+
+def panel_of(
+    regime: str, title: str, runs: dict[tuple[str, str, str], list[list[float]]], top: float
+) -> Panel:
+    """The curves of a regime, with the last mean of each memory in figures."""
+    ticks = range(1, len(runs[regime, "default", "flat"][0]) + 1)
+    panel = Panel(
+        (0, ticks[-1]), (0, 1.05 * top), [], x_label="tick", title=title, width=WIDTH, height=HEIGHT
+    )
+    ends = {}
+    for (search, dash), (memory, colour) in product(DASHES.items(), COLOURS.items()):
+        by_tick = list(zip(*runs[regime, search, memory], strict=True))
+        lows, highs = map(min, by_tick), map(max, by_tick)
+        around = [
+            *(panel.place(*at) for at in zip(ticks, highs, strict=True)),
+            *reversed([panel.place(*at) for at in zip(ticks, lows, strict=True)]),
+        ]
+        way = "L".join(f"{x:.1f} {y:.1f}" for x, y in around)
+        panel.parts.append(f'<path d="M{way}z" fill="{colour}" fill-opacity=".1"/>')
+        means = [fmean(values) for values in by_tick]
+        panel.draw_line(ticks, means, colour, dash)
+        if search == "default":
+            ends[memory] = means[-1]
+    apart = ends["flat"] != ends["tiers"]
+    for memory, end in ends.items() if apart else [("tiers", ends["tiers"])]:
+        x, y = panel.place(ticks[-1], end)
+        words = f"{memory if apart else 'flat and tiers'}: {end:,.1f}"
+        colour = COLOURS[memory] if apart else "#333333"
+        bold = ' font-weight="bold"'
+        panel.parts.append(text_at(x, y - 6, words, "end", size=11, colour=colour, more=bold))
+    return panel
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python docs/images/inspector.py [--size 1920x1080] [--dark] [--out FOLDER]
 
-Runs of the shipped scenarios are made first, which takes a minute.
+Runs of the shipped scenarios are made first, which takes a minute. It needs `pip install pillow`.
 """
 
 import argparse

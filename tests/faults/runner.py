@@ -149,8 +149,7 @@ def _files(life: Life) -> set[str]:
 
 
 def main() -> None:
-    import matplotlib.pyplot  # noqa: F401 - so that no child has to
-    import pyarrow.parquet  # noqa: F401
+    import pyarrow.parquet  # noqa: F401 - so that no child has to
 
     import agents.simulation.runs.run  # noqa: F401
     from agents.simulation.worlds import market  # noqa: F401

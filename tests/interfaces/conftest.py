@@ -7,20 +7,6 @@ from typing import Any
 import pytest
 from commands import Command, Done, Write, run_command, write_scenario
 
-from agents.simulation.runs import outputs
-
-
-@pytest.fixture
-def drawn() -> None:
-    """Reports are whole in this test, plots and all."""
-
-
-@pytest.fixture(autouse=True)
-def _no_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To draw a report takes longer than the runs here, and has tests of its own."""
-    if "drawn" not in request.fixturenames:
-        monkeypatch.setattr(outputs, "render_run", lambda results: f"<html>{results.name}</html>")
-
 
 @pytest.fixture(scope="session")
 def command() -> Command:

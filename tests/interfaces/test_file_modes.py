@@ -79,7 +79,7 @@ def test_runs_and_branches_are_private(tmp_path: Path) -> None:
         "bank",
     }
     assert expected <= check_private(run)
-    assert "diff.png" in check_private(branch)
+    assert "diff.svg" in check_private(branch)
 
 
 @pytest.mark.slow
@@ -160,6 +160,6 @@ def test_a_file_that_the_user_names_has_the_mode_of_the_umask(tmp_path: Path) ->
     assert run_command("run", scenario, "--out", run, "--ticks", 1).code == 0
     os.umask(0o027)
     assert run_command("export", run / "bank", "--to", tmp_path / "all.jsonl").code == 0
-    assert run_command("diff", run, run, "--plot", tmp_path / "plot.png").code == 0
-    for name in ("all.jsonl", "plot.png"):
+    assert run_command("diff", run, run, "--plot", tmp_path / "plot.svg").code == 0
+    for name in ("all.jsonl", "plot.svg"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o640

@@ -31,7 +31,6 @@ _PURPOSES = {
     "jsonschema": "checking settings",
     "langgraph": "a bank as LangGraph's store",
     "llama_index": "memory for LlamaIndex's agents",
-    "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
     "mesa": "the memories of Mesa's agents",

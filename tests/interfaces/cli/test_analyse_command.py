@@ -96,7 +96,6 @@ def test_one_memory_is_a_tree(tiermem: Command, town: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("charts")
 def test_out_writes_all_tables_and_plots_once(tiermem: Command, town: Path, tmp_path: Path) -> None:
     out = tmp_path / "a" / "tables"
     done = tiermem("analyse", town, "--out", out)
@@ -104,10 +103,10 @@ def test_out_writes_all_tables_and_plots_once(tiermem: Command, town: Path, tmp_
     for name, table in {"memories": study.memories(), **study.tables()}.items():
         assert pq.read_table(out / f"{name}.parquet").to_pylist() == table.to_pylist()
         assert f"wrote {out / name}.parquet" in done.out
-    assert {path.name for path in out.glob("*.png")} == {
-        "spread.png",
-        "truth-concert.png",
-        "truth-play.png",
+    assert {path.name for path in out.glob("*.svg")} == {
+        "spread.svg",
+        "truth-concert.svg",
+        "truth-play.svg",
     }
     tiermem("analyse", town, "--out", out).is_one_error(2, "exists already", "--force")
     assert tiermem("analyse", town, "--out", out, "--force").code == 0

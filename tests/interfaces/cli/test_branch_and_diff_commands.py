@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -13,8 +14,6 @@ from agents import MemoryBank
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
-
-PNG = b"\x89PNG"
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -326,19 +325,25 @@ def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
     assert found["metrics"]["steps"] == [18, 18]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("charts")
 def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None:
-    assert "plot: b/diff.png" in tiermem("diff", whole, branched).out
-    assert Path("b/diff.png").read_bytes().startswith(PNG)
-    tiermem("diff", whole, branched, "--plot", "mine.png")
-    assert Path("mine.png").read_bytes().startswith(PNG)
+    assert "plot: b/diff.svg" in tiermem("diff", whole, branched).out
+    plot = Path("b/diff.svg").read_text()
+    told = [text.text for text in ElementTree.fromstring(plot).iter() if text.text]
+    assert {"whole", "b", "steps", "tick"} <= {*told}
+    tiermem("diff", whole, branched, "--plot", "mine.svg")
+    assert Path("mine.svg").read_text() == plot
+
+
+def test_a_plot_is_svg_and_has_no_other_name(tiermem: Command, whole: Path, branched: str) -> None:
+    done = tiermem("diff", whole, branched, "--plot", "mine.png")
+    assert done.is_one_error(2, "a plot is SVG, and mine.png is not its name", "--plot mine.svg")
+    assert not Path("mine.png").exists()
 
 
 def test_a_plot_that_can_not_be_written_is_one_error(
     tiermem: Command, whole: Path, branched: str
 ) -> None:
-    done = tiermem("diff", whole, branched, "--plot", "no/such/folder/plot.png")
+    done = tiermem("diff", whole, branched, "--plot", "no/such/folder/plot.svg")
     assert done.code in (1, 2)
     assert "no/such/folder" in done.err
 

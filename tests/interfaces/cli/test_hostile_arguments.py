@@ -147,7 +147,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["run", "mine/stones.yaml", "--out", out]
         yield ["branch", "run", "--at", "1", "--out", out]
         yield ["sweep", "mine/sweep.yaml", "--out", out]
-    for plot in ("nowhere/x.png", "crew", "/dev/null/x.png", f"{LONG}.png"):
+    for plot in ("nowhere/x.svg", "crew", "/dev/null/x.svg", f"{LONG}.svg"):
         yield ["diff", "run", "run", "--plot", plot]
     for path in ("nowhere", "plain.txt", "foreign", "mine", "a\nb", ANSI, BYTES, LONG):
         yield ["trust", path]

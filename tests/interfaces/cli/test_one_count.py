@@ -60,7 +60,6 @@ def report_of(run: Path) -> str:
     return (run / "report.html").read_text()
 
 
-@pytest.mark.usefixtures("drawn")
 def test_every_view_counts_the_same_memories(tiermem: Command, faded: Path) -> None:
     counts = by_view(tiermem, faded)
 
@@ -104,7 +103,6 @@ def test_an_expired_memory_that_waits_for_the_sweep_is_counted_nowhere(
     assert shown == {agent: sum(own.values()) for agent, own in before.items()}
 
 
-@pytest.mark.usefixtures("drawn")
 def test_the_memories_retrieved_most_include_pinned_and_deleted_ones(
     tiermem: Command, scenario: Write
 ) -> None:

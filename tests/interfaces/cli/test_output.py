@@ -219,6 +219,6 @@ def test_a_seed_out_of_range_is_told_by_its_option(tiermem: Command) -> None:
 def test_a_plot_that_can_not_be_written_is_told_by_its_own_name(
     tiermem: Command, whole: Path
 ) -> None:
-    done = tiermem("diff", whole, whole, "--plot", "nowhere/x.png")
-    assert done.is_one_error(1, "nowhere/x.png can't be written")
+    done = tiermem("diff", whole, whole, "--plot", "nowhere/x.svg")
+    assert done.is_one_error(1, "nowhere/x.svg can't be written")
     assert ".tmp" not in done.err

@@ -150,7 +150,6 @@ def test_the_tables_agree_with_the_bank_and_the_summary(whole: Path) -> None:
         assert summary["memories"] == sum(bank.agent(name).count() for name in bank.agents())
 
 
-@pytest.mark.usefixtures("drawn")
 def test_the_same_seed_gives_the_same_files(tiermem: Command, scenario: Write, whole: Path) -> None:
     assert tiermem("run", scenario(), "--out", "again/run", "-q").code == 0
     for name in (*OUTPUTS, "config.yaml"):
@@ -207,7 +206,6 @@ def test_agents_know_their_first_memories_in_the_first_tick(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn", "charts")
 def test_the_market_runs_as_it_is_shipped(tiermem: Command) -> None:
     shipped = ROOT / "simulations" / "market.yaml"
     manual = ("--set", "storage.sync=manual")

@@ -68,7 +68,7 @@ def test_show_and_why_say_the_same(both: Command, places: list[Path]) -> None:
 
 
 def test_a_diff_finds_no_difference(places: list[Path], tmp_path: Path) -> None:
-    plot = tmp_path / "plot.png"
+    plot = tmp_path / "plot.svg"
     done = run_command("diff", places[0] / "run", places[1] / "run", "--plot", plot)
     assert f"equal after every tick up to {TICKS}" in done.out
 

@@ -82,7 +82,7 @@ def test_a_reader_by_mem0_gets_a_store_that_is_up_to_date(tiermem: Command) -> N
 def test_a_command_imports_what_it_needs(tiermem: Command, arguments: tuple[str, ...]) -> None:
     tiermem("init", "crew", "--preset", "hot-warm-cold")
     tiermem("add", "crew", "--agent", "a", "one")
-    slow = {"mem0", "chromadb", "jsonschema", "pydantic", "pyarrow", "matplotlib", "scipy"}
+    slow = {"mem0", "chromadb", "jsonschema", "pydantic", "pyarrow", "scipy"}
     code = (
         "import sys; from agents.interfaces.cli.app import run; code = run();"
         f"print(*sorted({slow!r} & set(sys.modules)), file=sys.stderr); sys.exit(code)"

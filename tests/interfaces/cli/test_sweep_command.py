@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,8 +25,6 @@ from waiting import ended
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
-
-PNG = b"\x89PNG"
 
 
 def write_sweep(beside: Path, **values: Any) -> Path:
@@ -187,8 +186,8 @@ def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
 
 
 def test_there_is_a_plot_per_metric_and_a_report(swept: Path) -> None:
-    for name in ("steps.png", "luck.png"):
-        assert (swept / name).read_bytes().startswith(PNG)
+    for name in ("steps.svg", "luck.svg"):
+        assert ElementTree.parse(swept / name).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     report = (swept / "report.html").read_text()
     assert "Do steps pay?" in report
     assert "resting" in report

@@ -152,7 +152,6 @@ def test_hostile_texts_stay_data_in_an_export(tiermem: Command, tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn")
 def test_a_report_links_to_an_inspector_beside_it(tiermem: Command, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", "market", 4)
     assert tiermem("report", run).code == 0

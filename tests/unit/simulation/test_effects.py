@@ -255,7 +255,7 @@ def test_over_futures_and_over_seeds(wells: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found.difference("thirst")["mean"] == TICKS - AT
     assert {path.name for path in out.iterdir()} >= {
-        "as-it-was", "changed", "seed-8", "seed-9", "effect.json", "effect.png", "report.html",
+        "as-it-was", "changed", "seed-8", "seed-9", "effect.json", "effect.svg", "report.html",
         "pairs.parquet", "statistics.parquet", "spread.parquet",
     }  # fmt: skip
     assert json.loads((out / "effect.json").read_text())["statistics"][0]["n"] == 3

@@ -1,20 +1,18 @@
 """The report of a run and of a sweep: one HTML file, and the charts in it."""
 
-import base64
 import math
 import os
 import re
-import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-import charts_drawn
 from agents import MemoryBank
 from agents.simulation.reports import plots
 from agents.simulation.reports.report import (
@@ -27,11 +25,12 @@ from agents.simulation.runs.outputs import metric_rows, most_retrieved
 from agents.simulation.statistics import Interval, differences, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
-CHARTS: dict[str, Callable[[], bytes]] = {
-    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2]).png,
-    "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]).png,
+DRAWING = re.compile("<svg.*?</svg>", re.DOTALL)
+CHARTS: dict[str, Callable[[], str]] = {
+    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2]),
+    "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]),
     "bars": lambda: plots.bars({"alice": 3.0, "bob": -1.0}, x_label="loss"),
-    "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]).png,
+    "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]),
     "side_by_side": lambda: plots.side_by_side(
         {"loss": [1, 2]}, {"loss": [1, 3, 4]}, left_x=[0, 1], right_x=[0, 1, 2], diverged=1
     ),
@@ -118,22 +117,54 @@ def printed_by(code: str, **environment: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def size(png: bytes) -> tuple[int, int]:
-    assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", png[16:24])
-    return width, height
+class Chart:
+    """What is drawn in a chart."""
+
+    def __init__(self, chart: str) -> None:
+        root = ElementTree.fromstring(chart)
+        assert root.tag == "svg"
+        _, _, self.width, self.height = map(float, root.attrib["viewBox"].split())
+        places = root.findall(".//g[@class='places']/path")
+        self.told = [str(place.findtext("title")) for place in places]
+        """What the pointer shows, place by place."""
+        self.places = [ends(place) for place in places]
+        """Where the places lie: left, top, right and bottom."""
+        self.texts = [
+            (float(text.attrib["x"]), float(text.attrib["y"]), str(text.text))
+            for text in root.iter("text")
+        ]
+        self.words = [word for _, _, word in self.texts]
+        self.lines = [
+            [(float(x), float(y)) for x, y in re.findall(r"[ML]([-\d.]+) ([-\d.]+)", way)]
+            for path in root.findall("./path")
+            if path.attrib["fill"] == "none" and (way := path.attrib["d"]).count("L") > 1
+        ]
+        """The lines of more than two points."""
+        self.bars = [float(bar.attrib["width"]) for bar in root.findall("./rect")]
+        self.numbers = [
+            float(number)
+            for part in root.iter()
+            for name, value in part.items()
+            if name in ("x", "y", "width", "height", "d", "transform", "viewBox")
+            for number in re.findall(r"-?[\d.]+|nan|inf", value)
+        ]
+
+
+def ends(place: ElementTree.Element) -> tuple[float, float, float, float]:
+    found = re.fullmatch(r"M(\S+) (\S+)H(\S+)V(\S+)H\1z", place.attrib["d"])
+    assert found is not None
+    left, top, right, bottom = map(float, found.groups())
+    return left, top, right, bottom
 
 
 @pytest.fixture(scope="module")
 def run_page() -> str:
-    with charts_drawn.again():
-        return render_run(run())
+    return render_run(run())
 
 
 @pytest.fixture(scope="module")
 def sweep_page() -> str:
-    with charts_drawn.again():
-        return render_sweep(sweep())
+    return render_sweep(sweep())
 
 
 @pytest.fixture(params=["run", "sweep"])
@@ -145,15 +176,9 @@ def page(request: pytest.FixtureRequest, run_page: str, sweep_page: str) -> str:
 
 
 def test_the_page_names_nothing_outside_itself(page: str) -> None:
-    words = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
-
-    assert not re.search(r"https?:|//|url\(|@import|<link|<iframe", words, re.IGNORECASE)
-    assert all(
-        str(value).startswith("data:image/png;base64,")
-        for _, attributes in Page(page).tags
-        for name, value in attributes.items()
-        if name in ("src", "href", "srcset", "action")
-    )
+    assert not re.search(r"https?:|//|url\(|@import|<link|<iframe|<img", page, re.IGNORECASE)
+    names = {name for _, attributes in Page(page).tags for name in attributes}
+    assert not names & {"src", "href", "srcset", "action"}
 
 
 def test_the_page_has_no_scripts_and_its_policy_forbids_them(page: str) -> None:
@@ -161,7 +186,7 @@ def test_the_page_has_no_scripts_and_its_policy_forbids_them(page: str) -> None:
     policy = next(m["content"] for m in found.all("meta") if "http-equiv" in m)
 
     assert not found.all("script")
-    assert str(policy).startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert str(policy).startswith("default-src 'none'; style-src 'sha256-")
 
 
 def test_no_element_needs_more_than_the_policy_allows(page: str) -> None:
@@ -181,18 +206,19 @@ def test_charts_and_tables_can_be_read_aloud(page: str) -> None:
     found = Page(page)
 
     assert found.all("html") == [{"lang": "en"}]
-    assert all(image["alt"] for image in found.all("img"))
+    pictures = [part for part in found.all("div") if part.get("role") == "img"]
+    assert len(pictures) == len(found.all("svg")) > 0
+    assert all(str(picture["aria-label"]).startswith("Chart of ") for picture in pictures)
     assert all(head["scope"] == "col" for head in found.all("th"))
 
 
-def test_every_image_is_a_whole_png(page: str) -> None:
-    images = [str(image["src"]).partition(",")[2] for image in Page(page).all("img")]
+def test_every_chart_is_a_whole_drawing(page: str) -> None:
+    charts = [Chart(drawing) for drawing in DRAWING.findall(page)]
 
-    assert images
-    assert all(size(base64.b64decode(image, validate=True)) > (0, 0) for image in images)
+    assert charts
+    assert all(chart.words and chart.told for chart in charts if not chart.bars)
 
 
-@pytest.mark.usefixtures("charts")
 def test_the_same_results_give_the_same_bytes(run_page: str, sweep_page: str) -> None:
     assert render_run(run()) == run_page
     assert render_sweep(sweep()) == sweep_page
@@ -396,42 +422,10 @@ def test_the_memories_that_mattered_say_what_that_means(run_page: str) -> None:
 
 
 def test_a_chart_tells_the_values_under_the_pointer(run_page: str) -> None:
-    titles = re.findall(r"<rect [^>]*><title>([^<]*)</title></rect>", run_page)
+    titles = [told for chart in DRAWING.findall(run_page) for told in Chart(chart).told]
 
     assert "tick 1: 1" in titles
     assert "tick 2:\nlow 5\nnormal 42\nimportant 3\ncritical 2\npinned 1" in titles
-
-
-@pytest.mark.usefixtures("charts")
-def test_the_places_of_a_chart_lie_side_by_side_over_its_axis() -> None:
-    chart = plots.curves({"a": [1.0] * 1000}, range(1000))
-
-    assert 100 <= len(chart.places) <= 120
-    ends = [(place.left, round(place.left + place.width, 4)) for place in chart.places]
-    assert [end for _, end in ends[:-1]] == [start for start, _ in ends[1:]]
-    assert 0 < ends[0][0] < ends[-1][1] < 1
-    assert 0 <= chart.top < chart.top + chart.height < 1
-
-
-@pytest.mark.usefixtures("charts")
-@pytest.mark.filterwarnings("error::UserWarning")
-@pytest.mark.parametrize("count", [2, 5, 9])
-def test_long_names_of_lines_leave_the_plot_its_room(count: int) -> None:
-    names = [f"{place}. There is a concert at the tavern on day {place}" for place in range(count)]
-    long = plots.curves({name: [0, 1, 2] for name in names}, [0, 1, 2])
-    short = plots.curves({"a": [0, 1, 2], "b": [0, 1, 2]}, [0, 1, 2])
-    assert sum(place.width for place in long.places) > 0.85
-    assert sum(place.width for place in short.places) > 0.85
-    assert long.height > 0.4
-
-
-@pytest.mark.usefixtures("charts")
-def test_means_without_an_interval_can_be_drawn() -> None:
-    unknown = Interval(1, 2.0, -math.inf, math.inf)
-
-    chart = plots.intervals({"a": [unknown, Interval(3, 2, 1, 3)]}, ["5", "9"])
-    assert size(chart.png) == (960, 540)
-    assert [place.text for place in chart.places] == ["5\na: 2", "9\na: 2 [1, 3]"]
 
 
 def test_every_run_of_a_sweep_is_in_its_table(sweep_page: str) -> None:
@@ -457,60 +451,196 @@ def test_text_from_a_sweep_does_nothing_in_the_page() -> None:
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-@pytest.mark.usefixtures("charts")
-def test_a_chart_is_the_same_bytes_and_does_not_tell_when_or_with_what_it_was_drawn(
-    chart: str,
+def test_a_chart_is_the_same_text_each_time(chart: str) -> None:
+    assert CHARTS[chart]() == CHARTS[chart]()
+
+
+def test_a_line_goes_through_its_values_at_their_ticks() -> None:
+    chart = Chart(plots.curves({"loss": [0, 5, 20, 10]}, [10, 11, 12, 13]))
+    ((first, second, third, last),) = chart.lines
+    zero = next(y for _, y, word in chart.texts if word == "0")
+    ten = next(y for _, y, word in chart.texts if word == "10" and y < first[1])
+    assert [x for x, _ in (first, second, third, last)] == pytest.approx(
+        [first[0] + place * (last[0] - first[0]) / 3 for place in range(4)], abs=0.1
+    )
+    assert first[1] + 3.5 == pytest.approx(zero, abs=0.11)
+    assert last[1] + 3.5 == pytest.approx(ten, abs=0.11)
+    assert first[1] - third[1] == pytest.approx(2 * (first[1] - last[1]), abs=0.2)
+    assert first[1] - second[1] == pytest.approx((first[1] - last[1]) / 2, abs=0.2)
+    named = [
+        word for _, y, word in chart.texts if y == max(y for _, y, w in chart.texts if w == "13")
+    ]
+    assert named == ["10", "11", "12", "13"]
+
+
+@pytest.mark.parametrize(
+    ("values", "figures"),
+    [
+        ([0, 13], ["0", "5", "10"]),
+        ([0, 0.3], ["0", "0.1", "0.2", "0.3"]),
+        ([-3, -15], ["−15", "−10", "−5", "0"]),
+        (
+            [1e6, 1e6 + 0.2],
+            ["1,000,000.00", "1,000,000.05", "1,000,000.10", "1,000,000.15", "1,000,000.20"],
+        ),
+        (
+            [0, 4e13],
+            [
+                "0",
+                "10,000,000,000,000",
+                "20,000,000,000,000",
+                "30,000,000,000,000",
+                "40,000,000,000,000",
+            ],
+        ),
+        ([0, 1e102], ["0", "2.5e+101", "5e+101", "7.5e+101", "1e+102"]),
+        ([7, 7, 7], ["6.5", "7.0", "7.5"]),
+        ([0, 1e-7], ["0", "2.5e-08", "5e-08", "7.5e-08", "1e-07"]),
+    ],
+    ids=str,
+)
+def test_the_axis_has_round_numbers_that_can_be_told_apart(
+    values: list[float], figures: list[str]
 ) -> None:
-    drawn = CHARTS[chart]()
-    assert CHARTS[chart]() == drawn
-    assert not re.search(rb"tEXt|tIME|iTXt|[Mm]atplotlib", drawn)
+    chart = Chart(plots.curves({"a": values}, range(len(values))))
+    left = min(left for left, *_ in chart.places)
+    assert [word for x, _, word in chart.texts if x < left] == figures
 
 
-@pytest.mark.usefixtures("charts")
-def test_a_chart_neither_follows_nor_changes_the_users_settings() -> None:
-    import matplotlib as mpl
+def test_a_tier_lies_on_the_tiers_before_it() -> None:
+    series = {"pinned": [1, 2], "low": [3, 9]}
+    root = ElementTree.fromstring(plots.stacked(series, [0, 1]))
+    areas = [path for path in root.findall("./path") if path.attrib["d"].endswith("z")]
+    tops = [re.findall(r"[ML]\S+ ([\d.]+)", area.attrib["d"])[:2] for area in areas]
+    low, pinned = ([float(top) for top in both] for both in tops)
+    base = float(areas[0].attrib["d"].rpartition(" ")[2].removesuffix("z"))
+    tall = base - pinned[0]
+    assert [base - top for top in (*pinned, *low)] == pytest.approx(
+        [tall, 2 * tall, 4 * tall, 11 * tall], abs=0.5
+    )
 
-    plain = CHARTS["curves"]()
-    with mpl.rc_context({"lines.linewidth": 9, "axes.labelpad": 30}):
-        assert CHARTS["curves"]() == plain
-        assert mpl.rcParams["lines.linewidth"] == 9
+
+def test_bars_are_as_long_as_their_values_and_say_them() -> None:
+    chart = Chart(plots.bars({"alice": 3.0, "bob": -1.0, "carol": 1.5, "dave": math.nan}, "loss"))
+    three, one_and_a_half, one = chart.bars
+    assert (three / 3, one_and_a_half / 1.5) == pytest.approx((one, one), rel=0.01)
+    assert chart.words == ["alice", "3", "carol", "1.5", "bob", "−1", "loss"]
+
+
+def test_an_interval_reaches_from_its_low_to_its_high_end() -> None:
+    chart = plots.intervals({"a": [Interval(9, 3, 1, 5)], "b": [Interval(9, 3, 2, 5)]}, [""])
+    uprights = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" fill="none" stroke="#(?!999)', chart)
+    (_, low, high), (_, lower, same) = ([float(part) for part in line] for line in uprights)
+    assert high == same
+    assert (low - high) / (lower - same) == pytest.approx(4 / 3, rel=0.01)
+
+
+def test_a_chart_that_is_a_file_has_colours_for_light_and_dark() -> None:
+    chart = plots.curves({"a": [1, 2], "b": [2, 1]}, [0, 1])
+    root = ElementTree.fromstring(plots.alone(chart))
+    svg = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{svg}svg"
+    style = str(root.findtext(f"{svg}style"))
+    assert "@media screen and (prefers-color-scheme: dark)" in style
+    drawn = {colour for part in root.iter() for colour in (part.get("fill"), part.get("stroke"))}
+    changed = {*re.findall(r'\[fill="(#\w+)"\]', style)}
+    assert drawn - {None, "none"} <= changed
+    assert root.find(f"{svg}rect").attrib["width"] == "100%"  # type: ignore[union-attr]
+
+
+def test_the_places_of_a_chart_lie_side_by_side_over_its_axis() -> None:
+    chart = Chart(plots.curves({"a": [1.0] * 1000}, range(1000)))
+
+    assert 100 <= len(chart.places) <= 120
+    assert [right for _, _, right, _ in chart.places[:-1]] == [
+        left for left, *_ in chart.places[1:]
+    ]
+    assert 0 < chart.places[0][0] < chart.places[-1][2] < chart.width
+    assert all(0 < top < bottom < chart.height for _, top, _, bottom in chart.places)
+
+
+@pytest.mark.parametrize("count", [2, 5, 9, 30])
+@pytest.mark.parametrize("long", [True, False])
+def test_long_names_of_lines_leave_the_plot_its_room(count: int, long: bool) -> None:
+    more = " There is a concert at the tavern, and all who have ears are asked to come" * long
+    names = [f"{place}.{more}" for place in range(count)]
+    chart = Chart(plots.curves({name: [0, 1, 2] for name in names}, [0, 1, 2]))
+    left, top, _, bottom = chart.places[0]
+    assert chart.places[-1][2] - left > 0.85 * chart.width
+    assert bottom - top > 150
+    legend = [(x, y, word) for x, y, word in chart.texts if y < top]
+    assert (
+        len([word for _, _, word in legend if word.startswith(tuple(map(str, range(10))))]) >= count
+    )
+    assert len({(x, y) for x, y, _ in legend}) == len(legend)  # none lies on the other
+
+
+def test_means_without_an_interval_can_be_drawn() -> None:
+    unknown = Interval(1, 2.0, -math.inf, math.inf)
+
+    chart = Chart(plots.intervals({"a": [unknown, Interval(3, 2, 1, 3)]}, ["5", "9"]))
+    assert chart.told == ["5\na: 2", "9\na: 2 [1, 3]"]
 
 
 @pytest.mark.parametrize(
     "values",
-    [[], [None], [5.0], [0.0] * 3, [7.0] * 3, [math.nan, math.inf, 2.0], [1e300, -1e300], [-3, -2]],
+    [[], [None], [5.0], [0.0] * 3, [7.0] * 3, [math.nan, math.inf, 2.0], [1e300, -1e300], [-3, -2],
+     [5e-324, 0], [1e16, 1e16 + 2]],
     ids=str,
-)
-@pytest.mark.usefixtures("charts")
+)  # fmt: skip
 def test_any_values_can_be_drawn(values: list[float | None]) -> None:
     x = range(len(values))
+    points = [None if value is None else Interval(3, value, value, value) for value in values]
 
-    assert size(plots.curves({"a": values, "b": values}, x).png) == (960, 540)
-    assert size(plots.stacked({"a": values}, x).png) == (960, 540)
+    for chart in (
+        plots.curves({"a": values, "b": values}, x),
+        plots.stacked({"a": values, "b": values}, x),
+        plots.bars(dict(zip("abc", values, strict=False))),
+        plots.intervals({"a": points}, [str(place) for place in x]),
+        plots.side_by_side({"a": values}, {"a": values}, left_x=x, right_x=x),
+    ):
+        drawn = Chart(chart)
+        assert all(-200 <= number <= 1_000 for number in drawn.numbers)
 
 
-@pytest.mark.usefixtures("charts")
+def test_a_gap_parts_a_line_and_a_value_between_gaps_is_a_dot() -> None:
+    values = [1, 2, 3, None, 4, math.nan, 5, 6, 7]
+    chart = plots.curves({"a": values}, range(9))
+    assert [len(line) for line in Chart(chart).lines] == [3, 3]
+    assert chart.count("a3 3 0 1 0 6 0") == 1
+
+
 def test_a_very_long_series_is_drawn_quickly() -> None:
     values = [float(tick * 7919 % 1013) for tick in range(200_000)]
 
-    assert len(plots.curves({"noise": values}, range(len(values))).png) < 100_000
+    assert len(plots.curves({"noise": values}, range(len(values)))) < 50_000
 
 
-@pytest.mark.usefixtures("charts")
 def test_peaks_stay_when_a_long_series_is_thinned() -> None:
     early, late = ([float(x == peak) for x in range(50_000)] for peak in (11_415, 31_415))
     x = range(50_000)
 
-    assert plots.curves({"a": early}, x).png != plots.curves({"a": late}, x).png
+    tops = [
+        min(Chart(plots.curves({"a": values}, x)).lines[0], key=lambda at: at[1])
+        for values in (early, late)
+    ]
+    assert [round(at / 440, 1) for at, _ in tops] == [0.3, 0.7]
 
 
-@pytest.mark.parametrize("name", ["$x_{$", "世界", "\u202eab\n", "\ud800", ""], ids=ascii)
-@pytest.mark.usefixtures("charts")
+@pytest.mark.parametrize(
+    "name", ["$x_{$", "世界", "\u202eab\n", "\ud800", "", "<b>&\"'\0"], ids=ascii
+)
 def test_any_name_can_be_drawn(name: str) -> None:
-    assert size(plots.bars({name: 1.0}, name))[0] == 960
+    for chart in (
+        plots.bars({name: 1.0}, name),
+        plots.curves({name: [1, 2], "b": [2, 3]}, [0, 1]),
+        plots.intervals({name: [Interval(3, 2, 1, 3)]}, [name], name, x_label=name, y_label=name),
+        plots.side_by_side({name: [1]}, {}, left_x=[0], right_x=[], names=(name, name)),
+    ):
+        assert not re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", chart)
+        assert Chart(chart).width >= 480
 
 
-@pytest.mark.usefixtures("charts")
 def test_of_many_agents_the_largest_twenty_are_drawn() -> None:
     many = {f"agent_{number:04}": float(number) for number in range(1_000)}
     largest = dict(sorted(many.items())[-20:])
@@ -518,11 +648,22 @@ def test_of_many_agents_the_largest_twenty_are_drawn() -> None:
     assert plots.bars(largest, x_label="the 20 largest of 1,000") == plots.bars(many)
 
 
-@pytest.mark.usefixtures("charts")
 def test_runs_without_a_common_metric_can_stand_side_by_side() -> None:
-    png = plots.side_by_side({"a": [1]}, {"b": [2, 3]}, left_x=[0], right_x=[0, 1])
+    chart = Chart(plots.side_by_side({"a": [1]}, {"b": [2, 3]}, left_x=[0], right_x=[0, 1]))
 
-    assert size(png) == (1920, 560)
+    assert chart.width == 960
+    assert {"a", "b", "left", "right"} <= {*chart.words}
+    assert chart.told == [
+        "tick 0:\nleft 1\nright –", "tick 1:\nleft –\nright –",
+        "tick 0:\nleft –\nright 2", "tick 1:\nleft –\nright 3",
+    ]  # fmt: skip
+
+
+def test_the_tick_in_which_two_runs_part_is_marked() -> None:
+    both = {"left_x": range(100), "right_x": range(100)}
+    for tick in (3, 98):
+        chart = plots.side_by_side({"a": [1.0] * 100}, {"a": [2.0] * 100}, diverged=tick, **both)
+        assert f">differ from {tick}<" in chart
 
 
 @pytest.mark.parametrize(
@@ -536,21 +677,10 @@ def test_numbers_are_written_as_people_do(value: float | None, text: str) -> Non
     assert plots.number(value) == text
 
 
-def test_importing_the_report_brings_in_neither_matplotlib_nor_numpy() -> None:
-    code = (
-        "import sys, agents.simulation.reports.report\n"
-        "print({'matplotlib', 'numpy'} & {*sys.modules})"
-    )
+def test_importing_the_report_does_not_import_numpy() -> None:
+    code = "import sys, agents.simulation.reports.report\nprint({'numpy'} & {*sys.modules})"
 
     assert printed_by(code) == ("set()\n", "")
-
-
-@pytest.mark.slow
-def test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home() -> None:
-    code = "import sys; from agents.simulation.reports import plots; plots.bars({'a': 1.0});"
-    code += "print('matplotlib.pyplot' in sys.modules)"
-
-    assert printed_by(code, MPLCONFIGDIR="/dev/null/nowhere") == ("False\n", "")
 
 
 def test_a_metric_called_tick_is_no_column_of_the_table() -> None:

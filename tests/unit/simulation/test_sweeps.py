@@ -254,9 +254,9 @@ def test_plots_lie_in_the_sweeps_folder_whatever_a_metric_is_called(tmp_path: Pa
         sweep, folder, {cell.name: {"state_hash": "0", "metrics": dict.fromkeys(names, 1)}}
     )
     assert [each.name for each in folder.parent.iterdir()] == ["swept"]
-    plots = {each.name for each in folder.glob("*.png")}
-    assert {"accuracy_mean.png", "a-b.png", "größe in m.png"} <= plots
-    assert {"a-b-2.png", "a-b-3.png", "..-up.png", "metric.png", "-2J.png"} <= plots
+    plots = {each.name for each in folder.glob("*.svg")}
+    assert {"accuracy_mean.svg", "a-b.svg", "größe in m.svg"} <= plots
+    assert {"a-b-2.svg", "a-b-3.svg", "..-up.svg", "metric.svg", "-2J.svg"} <= plots
     assert len(plots) == len(names)
     report = (folder / "report.html").read_text()
     for name in ("a/b", "../up", "größe in m"):
@@ -271,7 +271,7 @@ def test_plots_have_names_that_differ_in_more_than_case(tmp_path: Path) -> None:
     write_results(
         sweep, tmp_path, {cell.name: {"state_hash": "0", "metrics": dict.fromkeys(names, 1)}}
     )
-    plots = {each.stem for each in tmp_path.glob("*.png")}
+    plots = {each.stem for each in tmp_path.glob("*.svg")}
     assert plots == {"Loss", "loss-2", "A-b", "a-b-2", "STRASSE", "straße-2"}
 
 
@@ -296,7 +296,7 @@ def test_results_have_all_metrics_whichever_run_ends_first(tmp_path: Path) -> No
         write_results(sweep, folder, {name: summaries[name] for name in ended})
         made.append({each.name: each.read_bytes() for each in folder.iterdir()})
     assert all(each == made[0] for each in made)
-    assert {f"{name}.png" for name in ("loss", "both", "gain", "luck")} <= made[0].keys()
+    assert {f"{name}.svg" for name in ("loss", "both", "gain", "luck")} <= made[0].keys()
     rows = pq.read_table(tmp_path / "0" / "swept" / "results.parquet").to_pylist()
     assert list(rows[0])[4:] == ["loss", "both", "gain", "luck"]
     assert [[row[name] for name in list(row)[4:]] for row in rows[::3]] == [
@@ -322,4 +322,4 @@ def test_a_metric_that_no_finished_run_has_is_shown_as_nothing(tmp_path: Path) -
         sweep, tmp_path, {first.name: {"state_hash": "0", "metrics": {"loss": 1}}}
     )
     assert [row["metric"] for row in results.statistics] == ["loss"]
-    assert (tmp_path / "gain.png").is_file()
+    assert (tmp_path / "gain.svg").is_file()

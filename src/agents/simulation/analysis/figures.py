@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..reports import html as page
 from ..reports import plots
-from ..reports.hover import Chart
-from ..reports.plots import number
+from ..reports.numbers import number
 from .spread import by_text
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _NEEDED = {
 }  # fmt: skip
 
 
-def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
+def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
     """By name, each plot that there is something to draw for: title, chart, caption."""
     found = {}
     top = by_text(study.spreads())[:_MOST_CURVES]

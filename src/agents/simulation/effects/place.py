@@ -21,7 +21,7 @@ _HALF = "unfinished.txt"
 _HALF_SAYS = "This experiment is not whole. The next one with this folder replaces it.\n"
 _OURS = frozenset(
     {
-        _FOUND, _HALF, "effect.png", "report.html", "pairs.parquet", "statistics.parquet",
+        _FOUND, _HALF, "effect.svg", "report.html", "pairs.parquet", "statistics.parquet",
         "spread.parquet", "ranking.parquet",
     }
 )  # fmt: skip

@@ -28,7 +28,7 @@ def write(found: Effect, folder: Path) -> None:
             "pairs.parquet": table(found.pairs),
             "statistics.parquet": table(found.statistics),
             "spread.parquet": table([step._asdict() for step in found.steps]),
-            "effect.png": effect_plot(found),
+            "effect.svg": plots.alone(effect_plot(found)),
             "report.html": page.document(
                 f"Effect in {Path(found.run).name}",
                 [page.headline("TierMem effect", Path(found.run).name), effect_section(found)],
@@ -69,7 +69,7 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
         ) from error
 
 
-def effect_plot(found: Effect) -> bytes:
+def effect_plot(found: Effect) -> str:
     """Each metric as it was and changed, over the ticks of the run itself."""
     was = {name: values[0] for name, values in found.series.items()}
     now = {name: values[1] for name, values in found.series.items()}

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ...memory.context import one_line
-from .hover import Chart
-from .plots import number
+from .numbers import number
+from .plots import STYLE
 
 _MOST_CHARACTERS = 600
 
@@ -43,13 +43,10 @@ def count(many: int, one: str, more: str = "") -> str:
 
 def document(title: str, body: Iterable[str]) -> str:
     """The whole page. Its policy lets it load nothing and run nothing."""
-    css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
+    css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8") + STYLE
     # The policy names the style sheet by its hash, so that the page takes no other style.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -92,27 +89,14 @@ def charts(figures: Iterable[str]) -> str:
     return f'<div class="charts">{"".join(figures)}</div>'
 
 
-def figure(title: str, chart: Chart | bytes, caption: str, *, alt: str = "") -> str:
-    """A chart with its title and caption. Both are also the text for readers who can't see it."""
+def figure(title: str, chart: str, caption: str, *, alt: str = "") -> str:
+    """A chart, which is SVG, with its title and caption, also for readers who can't see it."""
     head = f"<h3>{escape(title)}</h3>" if title else ""
-    png, over = (chart, "") if isinstance(chart, bytes) else (chart.png, _hover(chart))
-    source = base64.b64encode(png).decode()
+    told = escape(f"Chart of {alt or title}. {caption}")
     return (
-        f'<figure>{head}<div class="chart"><img src="data:image/png;base64,{source}"'
-        f' alt="{escape(f"Chart of {alt or title}. {caption}")}">{over}</div>'
+        f'<figure>{head}<div class="chart" role="img" aria-label="{told}">{chart}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
-
-
-def _hover(chart: Chart) -> str:
-    """The places of a chart, each with the values that a browser shows under the pointer."""
-    places = "".join(
-        f'<rect x="{place.left}" y="{chart.top}" width="{place.width}" height="{chart.height}">'
-        f"<title>{chr(10).join(map(escape, place.text.split(chr(10))))}</title></rect>"
-        for place in chart.places
-    )
-    box = 'viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true"'
-    return f"<svg {box}>{places}</svg>" if places else ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ...memory.tiers import TIER_NAMES
 from . import html as page
 from . import plots
-from .plots import number
+from .numbers import number
 
 _TIERS = tuple(TIER_NAMES.values())
 _TEMPERATURES = ("hot", "warm", "cold")

@@ -38,7 +38,7 @@ _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
         "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
-        "diff.png", "error.txt", "run.seal", "shards",
+        "diff.svg", "error.txt", "run.seal", "shards",
     }
 )  # fmt: skip
 

@@ -71,7 +71,7 @@ def _check_ours(folder: Path, made: Path) -> None:
     strange = [
         path.name
         for path in sorted(folder.iterdir())
-        if path.name not in _OURS and path.suffix != ".png" and not is_temporary(path.name)
+        if path.name not in _OURS and path.suffix != ".svg" and not is_temporary(path.name)
     ]
     if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
         holds = f": it holds {strange[0]}" if strange else ""

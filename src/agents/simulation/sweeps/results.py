@@ -49,7 +49,8 @@ def write_results(
         replace_file(folder / "results.parquet", outputs.table(rows))
         replace_file(folder / "statistics.parquet", outputs.table(statistics_rows(results)))
         for metric, name in _plot_names(metrics).items():
-            replace_file(folder / f"{name}.png", _plot(sweep, results.statistics, metric))
+            plot = _plot(sweep, results.statistics, metric)
+            replace_file(folder / f"{name}.svg", plots.alone(plot))
         replace_file(folder / "report.html", render_sweep(results))
     except OSError as error:
         raise RunError(
@@ -138,7 +139,7 @@ def _safe(metric: str) -> str:
     return plain.encode()[:_MOST_BYTES].decode(errors="ignore") or "metric"
 
 
-def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:
+def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> str:
     found = {
         (row["variant"], tuple(str(row[key]) for key in sweep.grid)): interval_of(row)
         for row in statistics
@@ -153,4 +154,4 @@ def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) ->
         x_label=", ".join(sweep.grid),
         y_label=metric,
         connected=len(sweep.grid) == 1,
-    ).png
+    )

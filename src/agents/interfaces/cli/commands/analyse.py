@@ -152,12 +152,17 @@ def _tell_spread(found: "Spread", as_json: bool) -> None:
 def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
     """Write the tables and the plots, and name the files."""
     from ....simulation.analysis.figures import figures
+    from ....simulation.reports import plots
     from ....simulation.runs.outputs import parquet
     from ....storage.private_files import make_folder, replace_file
 
     tables = {"memories": found.memories(), **found.tables()}
-    files = {f"{name}.parquet": parquet(each) for name, each in tables.items()}
-    files |= {f"{_safe(name)}.png": chart.png for name, (_, chart, _) in figures(found).items()}
+    files: dict[str, str | bytes] = {
+        f"{name}.parquet": parquet(each) for name, each in tables.items()
+    }
+    files |= {
+        f"{_safe(name)}.svg": plots.alone(chart) for name, (_, chart, _) in figures(found).items()
+    }
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder", hint="name another with --out")
     taken = [name for name in files if (folder / name).exists()]

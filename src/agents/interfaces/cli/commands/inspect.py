@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ....errors import BankError, ConfigError, RunError
+from ....errors import BankError, ConfigError, InvalidInput, RunError
 from ....memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, parse_tier
 from ....notes.transcripts import length_of
 from ..banks import past
@@ -223,7 +223,7 @@ def diff(
     first: Annotated[Path, Argument(metavar="RUN1", help="The folder of a run.")],
     second: Annotated[Path, Argument(metavar="RUN2", help="The folder of another run.")],
     plot: Annotated[
-        Path | None, Option(metavar="FILE", help="The plot; without it, RUN2/diff.png.")
+        Path | None, Option(metavar="FILE", help="The plot; without it, RUN2/diff.svg.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -236,9 +236,13 @@ def diff(
     from ....simulation.runs.compare import compare_runs, shown
     from ....storage.private_files import FILE_MODE, SHARED_MODE, replace_file
 
+    if plot and plot.suffix not in ("", ".svg"):
+        raise InvalidInput(
+            f"a plot is SVG, and {plot} is not its name", hint=f"--plot {plot.with_suffix('.svg')}"
+        )
     found = compare_runs(first, second)
     names = (str(first), str(second)) if first != second else ("first", "second")
-    target = plot or second / "diff.png"
+    target = plot or second / "diff.svg"
     ticks = [[record["tick"] for record in records] for records in found.series]
     picture = plots.side_by_side(
         *map(_curves, found.series),
@@ -248,7 +252,7 @@ def diff(
         diverged=found.parted,
     )
     try:
-        replace_file(target, picture, SHARED_MODE if plot else FILE_MODE)
+        replace_file(target, plots.alone(picture), SHARED_MODE if plot else FILE_MODE)
     except OSError as error:
         raise RunError(
             f"the plot {target} can't be written: {error.strerror or error}",
