@@ -102,7 +102,10 @@ def busy(bank: MemoryBank) -> None:
             agent.unpin(agent.get_pinned_memories()[0].id, "low")
             agent.delete(agent.all("low")[0].id)
             agent.add(f"cold {tick}", 1 + tick % 4, kind="decision", temperature="cold", ttl=50)
-            agent.archive(agent.add(f"archived {tick}", temperature="hot", tags=["x"]).id)
+            agent.update(
+                agent.add(f"archived {tick}", temperature="hot", tags=["x"]).id,
+                retention="archived",
+            )
             agent.forget(agent.add(f"forgotten {tick}", 3, {"secret": tick}).id)
             agent.recall(f"cold {tick}")
             agent.search(f"m{tick}")

@@ -139,7 +139,7 @@ def test_clearing_leaves_the_other_agents_and_can_be_undone() -> None:
         assert bank.engine.journal.head == before + 1
         assert found(memory) == []
         assert bank.agent("bob").count() == 1
-        assert bank.agent("alice").restore(mine.id).content == "a"
+        assert bank.agent("alice").update(mine.id, retention="active").content == "a"
 
 
 def test_a_call_that_is_cancelled_is_not_begun() -> None:

@@ -336,7 +336,7 @@ def test_a_text_is_stored_once_whatever_other_code_undoes_or_restores(tmp_path: 
         alice.delete(boats)
         bank.add(MARKET)
         alice.delete(fish)
-        alice.restore(boats)
+        alice.update(boats, retention="active")
         bank.add(BOATS)
         assert bank.get_all_memories_as_text() == [BOATS, MARKET]
 
@@ -348,7 +348,7 @@ def test_a_text_that_comes_back_cold_is_stored_once(tmp_path: Path) -> None:
         cold = alice.add(FISH, temperature="cold")
         alice.delete(cold.id)
         bank.add(BOATS)
-        alice.restore(cold.id)
+        alice.update(cold.id, retention="active")
         bank.add(FISH)
         assert bank.get_all_memories_as_text() == [FISH, BOATS]
 

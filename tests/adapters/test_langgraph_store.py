@@ -82,7 +82,7 @@ def test_long_names_of_forgotten_items_are_in_no_file_after_a_vacuum(tmp_path: P
         (memory,) = agent.all()
         store.delete(namespace, key)
         bank.vacuum()
-        agent.restore(memory.id)
+        agent.update(memory.id, retention="active")
         assert keys(store.search(namespace)) == [key]
         agent.forget(memory.id)
         assert bank.vacuum() == []
@@ -142,7 +142,7 @@ def test_a_deleted_item_leaves_no_version_and_can_be_restored(store: TierMemStor
     store.delete(ANN, "never there")
     assert agent.history("k") == []
     assert store.search(ANN) == []
-    agent.restore(newest.id)
+    agent.update(newest.id, retention="active")
     item = store.get(ANN, "k")
     assert item is not None
     assert item.value == {"n": 2}
@@ -349,7 +349,7 @@ def test_cold_items_are_found_and_read(tmp_path: Path) -> None:
         store = TierMemStore(bank, fields=["text"])
         store.put(ANN, "k", {"text": "the harbour opens at dawn"})
         agent = bank.agent("users.ann")
-        assert agent.demote(agent.history("k")[0].id, "cold")
+        assert agent.update(agent.history("k")[0].id, temperature="cold")
         assert keys(store.search(ANN, query="harbour")) == ["k"]
         assert keys(store.search(ANN)) == ["k"]
         assert store.get(ANN, "k") is not None

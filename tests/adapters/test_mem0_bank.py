@@ -57,7 +57,7 @@ def test_what_is_expired_stays_hidden_when_it_is_restored() -> None:
     memory.delete(dated)
     assert texts(memory.get_all(filters=ANN)) == ["tea"]
     memory.delete(first)
-    memory.bank.agent("ann").restore(dated)
+    memory.bank.agent("ann").update(dated, retention="active")
     assert texts(memory.get_all(filters=ANN)) == []
     assert texts(memory.get_all(filters=ANN, show_expired=True)) == ["old tea"]
 
@@ -68,7 +68,7 @@ def test_what_is_expired_stays_hidden_when_it_is_restored() -> None:
 def test_what_is_expired_stays_hidden_when_it_is_cold() -> None:
     memory = Memory()
     first = add(memory, "old tea", expiration_date="2020-01-01")
-    memory.bank.agent("ann").demote(first, "cold")
+    memory.bank.agent("ann").update(first, temperature="cold")
     assert texts(memory.get_all(filters=ANN)) == []
     assert texts(memory.search("tea", filters=ANN)) == []
     assert texts(memory.search("tea", filters=ANN, show_expired=True)) == ["old tea"]
@@ -81,7 +81,7 @@ def test_a_search_finds_cold_memories_as_get_all_does() -> None:
     for number in range(3):
         add(memory, f"tea {number}", metadata={"names": ["Bob"]})
     agent = memory.bank.agent("ann")
-    agent.demote(first, "cold")
+    agent.update(first, temperature="cold")
     for filters in ({}, {"day": 3}, {"names": {"contains": "Ann"}}, {"day": {"ne": 4}}):
         wanted: dict[str, Any] = {**ANN, **filters}
         assert "the harbour is closed" in texts(memory.get_all(filters=wanted))
@@ -164,7 +164,7 @@ def test_top_k_may_be_any_number(tmp_path: Path, temperature: str) -> None:
     memory = Memory(tmp_path / "bank")
     first = add(memory, "tea")
     if temperature == "cold":
-        memory.bank.agent("ann").demote(first, "cold")
+        memory.bank.agent("ann").update(first, temperature="cold")
         memory.bank.sync()  # mem0's store refuses numbers that are too large
     for filters in (ANN, {**ANN, "memory": {"contains": "t"}}):
         for number in (2**31, 2**63, 10**30):

@@ -82,7 +82,7 @@ def test_a_pinned_memory_is_deleted_and_can_be_restored() -> None:
     first = add(memory, "tea", metadata={"tier": "pinned"})
     memory.delete(first)
     assert memory.get_all(filters=ANN) == {"results": []}
-    memory.bank.agent("ann").restore(first)
+    memory.bank.agent("ann").update(first, retention="active")
     assert texts(memory.get_all(filters=ANN)) == ["tea"]
     memory.delete_all(**ANN)
     assert memory.get(first) is None

@@ -110,8 +110,8 @@ def _read(bank: MemoryBank, *, laws: bool = False) -> Answer:
             view = bank.agent(name)
             for memory in view.all():
                 view.get(memory.id)
-            view.hidden(Retention.ARCHIVED)
-            view.hidden(Retention.DELETED)
+            view.all(retention=Retention.ARCHIVED)
+            view.all(retention=Retention.DELETED)
         if laws:
             _check_laws(bank)
             assert replayed_hash(bank) == found["hash"], "a replay of the journal has another hash"

@@ -16,6 +16,7 @@ from agents.exchange.row_files import exported
 from agents.exchange.salvage import salvage
 from agents.memory.records import memory_id
 from agents.memory.tiers import Retention
+from asking import asked
 from banks import MANUAL
 from embedders import Directions
 
@@ -46,7 +47,7 @@ def make(folder: Path) -> None:
         for agent in map(bank.agent, AGENTS):
             cold = agent.all(temperature="cold")
             for memory in cold[::5]:
-                agent.archive(memory.id)
+                agent.update(memory.id, retention="archived")
             for memory in cold[1::9]:
                 agent.delete(memory.id)
             agent.recall("<3 1>", auto_promote=False)
@@ -64,7 +65,7 @@ def each_id(name: str) -> Call:
     def call(bank: MemoryBank, _: Path) -> object:
         return tried(
             [
-                (lambda agent=agent, own=own: getattr(bank.agent(agent), name)(own))
+                (lambda agent=agent, own=own: asked(bank.agent(agent), name, own))
                 for agent in AGENTS
                 for own in ids(bank, agent)
             ]
@@ -89,7 +90,7 @@ CALLS: dict[str, Call] = {
     "all cold": lambda bank, _: [bank.agent(each).all(temperature="cold") for each in AGENTS],
     "count": lambda bank, _: [bank.agent(each).count() for each in AGENTS],
     "hidden": lambda bank, _: [
-        bank.agent(each).hidden(kept)
+        bank.agent(each).all(retention=kept)
         for each in AGENTS
         for kept in (Retention.ARCHIVED, Retention.DELETED)
     ],

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from asking import asked
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
@@ -91,7 +93,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         elif name == "update":
             view.update(identifier, text + longer)
         elif name in ("archive", "delete", "restore", "promote", "pin", "unpin"):
-            getattr(view, name)(identifier)
+            asked(view, name, identifier)
         elif name == "forget":
             content = reading.find(view.engine, view.agent_id, identifier, deleted=True).content
             view.forget(identifier)
@@ -99,7 +101,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         elif name == "set_tier":
             view.set_tier(identifier, tier)
         elif name in ("warm", "cold"):
-            view.demote(identifier, name)
+            view.update(identifier, temperature=name)
         elif name == "spill":
             view.spill(count)
         elif name == "recall":

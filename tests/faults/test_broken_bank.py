@@ -56,6 +56,7 @@ ARGUMENTS: dict[str, Any] = {
 SPECIAL: dict[str, dict[str, Any]] = {
     "broadcast": {"to": ["bob"]},
     "link": {"supersedes": "an id"},
+    "update": {"content": "text"},
 }
 """The arguments of methods that need others."""
 

@@ -260,7 +260,7 @@ def test_a_bit_flipped_in_what_is_not_resident_is_bank_damaged(
     )  # fmt: skip
     alice.recall("<1 2>", auto_promote=False)
     if what == "archived":
-        alice.archive(memory.id)
+        alice.update(memory.id, retention="archived")
     bank.close()
     data = value(folder, f"SELECT {column} FROM shelf WHERE until IS NULL")
     assert data is not None
@@ -275,7 +275,7 @@ def test_a_lost_row_is_not_taken_for_a_purged_memory(open_bank: Engine, folder: 
     alice = bank.agent("alice")
     lost = alice.add("lost", temperature="cold")
     alice.forget(alice.add("purged", temperature="cold").id)
-    alice.promote(lost.id)
+    alice.update(lost.id, temperature="hot")
     bank.close()
     open_bank().close()
     change(folder, "DELETE FROM shelf")
@@ -289,7 +289,7 @@ def look_at_all(bank: MemoryBank, memory_id: str) -> None:
     with contextlib.suppress(MemoryNotFound):  # the row says that it is another, or deleted
         alice.get(memory_id)
     with contextlib.suppress(MemoryNotFound):
-        alice.restore(memory_id)
+        alice.update(memory_id, retention="active")
     bank.advance(100)
     bank.sweep()
 

@@ -26,7 +26,7 @@ def made(folder: Path, embedder: Noise | None) -> str:
         agent = bank.agent("ann")
         stored = agent.add_many([f"text {number}" for number in range(TEXTS)])
         for memory in stored[:50]:
-            agent.demote(memory.id, "cold")
+            agent.update(memory.id, temperature="cold")
         return bank.state_hash()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from asking import asked
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from kill_model import IsPinned, ModelBank, NotThere
@@ -68,18 +70,20 @@ def write(bank: MemoryBank, operation: Operation) -> None:
         bank.advance(bank.tick + 1)
     elif name == "bring_back":
         with contextlib.suppress(MemoryNotFound):
-            view.restore(memory_id(id_prefix(bank.settings.seed, agent), pick % 40 + 1))
+            view.update(
+                memory_id(id_prefix(bank.settings.seed, agent), pick % 40 + 1), retention="active"
+            )
     elif memories:
         chosen = memories[pick % len(memories)].id
         with contextlib.suppress(MemoryPinned):
             if name == "demote":
-                view.demote(chosen, HEATS[1 + pick % 2])
+                asked(view, "demote", chosen, HEATS[1 + pick % 2])
             elif name == "set_tier":
                 view.set_tier(chosen, tier)
             elif name == "search":  # is written with the next commit, so what it did may be lost
                 view.search(text[:9])
             else:
-                getattr(view, name)(chosen)
+                asked(view, name, chosen)
 
 
 def imagine(model: ModelBank, operation: Operation) -> None:

@@ -19,11 +19,15 @@ from agents import MemoryBank, Temperature, Tier, TierMemError
 from agents.config.load import load_settings
 from agents.engine.status import Status
 from agents.memory.records import Explanation, Hit, Recall
+from agents.memory.tiers import Retention
 from agents.notes import agent_notes
 from agents.notes.search import Finding
 from agents.simulation.runs.run import Run
+from asking import asked
 
 __all__ = ["BANKS", "RECORDED", "SCENARIOS", "bank_history", "run_history"]
+
+_, ARCHIVED, DELETED = Retention
 
 RECORDED = Path(__file__).parent / "histories.json"
 SIMULATIONS = Path(__file__).parent.parent.parent / "simulations"
@@ -155,7 +159,7 @@ def _step(bank: MemoryBank, rng: Random) -> Any:
                 lambda: agent.recall(query),
                 lambda: agent.get_relevant_memories(query),
                 lambda: agent.memory_search(query),
-                agent.hot_context,
+                agent.get_relevant_memories,
                 agent.count,
                 lambda: agent.all(temperature=rng.choice([*Temperature])),
                 lambda: bank.status(agent.agent_id),
@@ -198,9 +202,9 @@ def _change(bank: MemoryBank, agent: Any, rng: Random) -> Any:
             (lambda: agent.notes.write("MEMORY.md", text), lambda: agent.notes.append(text))
         )()
     memories = agent.all()
-    hidden = [each for kind in (1, 2) for each in agent.hidden(kind)]
+    hidden = [each for kept in (ARCHIVED, DELETED) for each in agent.all(retention=kept)[::-1]]
     if hidden and rng.random() < 0.2:
-        return agent.restore(rng.choice(hidden).id)
+        return asked(agent, "restore", rng.choice(hidden).id)
     if not memories:
         return None
     chosen = rng.choice(memories).id
@@ -209,11 +213,11 @@ def _change(bank: MemoryBank, agent: Any, rng: Random) -> Any:
             lambda: agent.pin(chosen),
             lambda: agent.unpin(chosen),
             lambda: agent.set_tier(chosen, rng.choice([*Tier])),
-            lambda: agent.promote(chosen),
-            lambda: agent.demote(chosen, rng.choice(("warm", "cold"))),
-            lambda: agent.warm(chosen),
+            lambda: asked(agent, "promote", chosen),
+            lambda: asked(agent, "demote", chosen, rng.choice(("warm", "cold"))),
+            lambda: asked(agent, "warm", chosen),
             lambda: agent.spill(rng.randrange(4)),
-            lambda: agent.archive(chosen),
+            lambda: asked(agent, "archive", chosen),
             lambda: agent.delete(chosen),
             lambda: agent.forget(chosen),
             lambda: agent.get(chosen),

@@ -78,11 +78,11 @@ def make(folder: Path) -> tuple[bytes, dict[str, Any]]:
                 alice = run.bank.agent("alice")
                 first, second, third, fourth, *_ = alice.all("normal")
                 alice.delete(fourth.id)  # a gap among the numbers
-                alice.archive(third.id)
-                alice.demote(second.id, "cold")
+                alice.update(third.id, retention="archived")
+                alice.update(second.id, temperature="cold")
                 alice.add("in a month", ttl=30, kind="decision", tags=["task"], temperature="cold")
                 alice.recall("in a month", auto_promote=False)
-                alice.promote(first.id)
+                alice.update(first.id, temperature="hot")
                 alice.forget(alice.add("a secret").id)
                 alice.notes.write(
                     "MEMORY.md", "# Plan\n\nשלום 🐝\r\n\n# Never <!-- tier: 1 -->\nX\n"

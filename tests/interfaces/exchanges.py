@@ -31,7 +31,7 @@ def contents(folder: Path, *, archived: bool = False) -> list[tuple[Any, ...]]:
         for name in bank.agents():
             agent = bank.agent(name)
             found += [memory for memory in agent.all() if memory.kind != "note"]
-            found += agent.hidden(Retention.ARCHIVED) if archived else []
+            found += agent.all(retention=Retention.ARCHIVED) if archived else []
     return sorted(map(said, found), key=repr)
 
 

@@ -7,6 +7,7 @@ Names and arguments are those that ``machine_strategies.operation`` makes; ``tes
 from typing import Any
 
 from agents import MemoryBank
+from asking import asked
 from tiermem.testing.comparison import fields, look, plain
 from tiermem.testing.model_memories import (
     ACTIVE,
@@ -90,7 +91,7 @@ def of_memory(test, name, agent, pick, *arguments) -> None:
     meant = [int(each[0]) if isinstance(each, tuple) else each for each in arguments]
     memory = test.model.memories.get((agent, sequence))
     test.both(
-        lambda bank: getattr(bank.agent(agent), name)(identifier, *told),
+        lambda bank: asked(bank.agent(agent), name, identifier, *told),
         lambda: getattr(test.model, name)(agent, sequence, *meant),
     )
     is_unique = memory is not None and memory.content.startswith("zq")
@@ -118,7 +119,7 @@ def delete_and_restore(test, agent, pick, ticks) -> None:
 def _do(test, name, key, *arguments) -> None:
     agent, identifier = key[0], test.ids[key]
     test.both(
-        lambda bank: getattr(bank.agent(agent), name)(identifier, *arguments),
+        lambda bank: asked(bank.agent(agent), name, identifier, *arguments),
         lambda: getattr(test.model, name)(*key, *arguments),
     )
 
@@ -206,7 +207,7 @@ def relevant(test, agent, query, limit, tokens) -> None:
         lambda bank: bank.agent(agent).get_relevant_memories(query, limit, context_tokens=tokens),
         lambda: test.model.relevant_many([(agent, query)], limit, tokens)[0],
     )
-    assert test.bank.agent(agent).hot_context() == test.model.hot_context(agent)
+    assert test.bank.agent(agent).get_relevant_memories() == test.model.hot_context(agent)
 
 
 def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold) -> None:

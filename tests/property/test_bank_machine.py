@@ -26,6 +26,7 @@ from agents import (
     Tier,
 )
 from agents.bank.history import rewind
+from asking import asker
 from banks import child
 from examples import PROFILE, number_by_profile
 from tiermem.testing import SmallEmbedder
@@ -286,8 +287,9 @@ class BankMachine(BankUnderTest):
             if agent != owner:
                 view = self.bank.agent(agent)
                 for call in (
-                    view.get, view.pin, view.unpin, view.delete, view.archive, view.restore,
-                    view.forget, view.promote, view.demote,
+                    view.get, view.pin, view.unpin, view.delete, view.forget,
+                    asker(view, "archive"), asker(view, "restore"), asker(view, "promote"),
+                    asker(view, "demote"),
                 ):  # fmt: skip
                     with pytest.raises(MemoryNotFound):
                         call(identifier)

@@ -91,7 +91,7 @@ def row(new: dict[str, Any]) -> tuple[Any, ...]:
 def archive(agent: AgentMemory, identifier: str) -> None:
     memory = next((each for each in agent.all() if each.id == identifier), None)
     if memory is not None and memory.tier is not Tier.PINNED:
-        agent.archive(identifier)
+        agent.update(identifier, retention="archived")
 
 
 def check(
@@ -103,7 +103,7 @@ def check(
         len(rows) - len(given)
     )
     tick = MemoryBank(agent.engine).tick
-    known = {m.sequence for m in [*agent.all(), *agent.hidden(Retention.ARCHIVED)]}
+    known = {m.sequence for m in [*agent.all(), *agent.all(retention=Retention.ARCHIVED)]}
     assert known <= {row.memory.sequence for row in rows}
     assert len({row.memory.sequence for row in rows}) == len(rows)
     for row in rows:

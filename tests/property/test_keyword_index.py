@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from agents import AgentMemory, MemoryBank
 from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.state.loading import load
+from asking import asked
 
 WORDS = ["agent_X", "ERR-42", "$50K", "fish", "dragons", "東京", "ตลาด", "café", "the", "who?"]
 
@@ -61,11 +62,11 @@ def change(alice: AgentMemory, what: str, number: int) -> None:
         return
     try:
         if what == "cold":
-            alice.demote(memory.id, "cold")
+            alice.update(memory.id, temperature="cold")
         elif what == "hot":
-            alice.promote(memory.id)
+            alice.update(memory.id, temperature="hot")
         else:
-            getattr(alice, what)(memory.id)
+            asked(alice, what, memory.id)
     except Exception as error:
         if type(error).__name__ not in ("MemoryNotFound", "MemoryPinned", "InvalidInput"):
             raise

@@ -74,7 +74,7 @@ def state(bank: MemoryBank) -> dict[str, Any]:
             for agent in AGENTS
             for memory in every_memory(bank, agent)
         ],
-        "hot": [bank.agent(agent).hot_context() for agent in AGENTS],
+        "hot": [bank.agent(agent).get_relevant_memories() for agent in AGENTS],
         "sizes": [bank.agent(agent).count() for agent in AGENTS],
         "pinned": [bank.agent(agent).get_pinned_memories() for agent in AGENTS],
         "counts": bank.ticks.tier_counts(),

@@ -33,6 +33,7 @@ from agents.storage.columns.fingerprint import fingerprint
 from agents.storage.columns.new_memories import add_all
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
+from asking import asked, asker
 from examples import examples
 from tiermem.testing import ModelBank, Rules, SmallEmbedder
 from tiermem.testing.model_reading import quantise as plain_quantise
@@ -396,7 +397,7 @@ def _add(alice, item):
 
 
 def _unpinned(alice, memory):
-    for call in (alice.delete, alice.archive, alice.forget):
+    for call in (alice.delete, asker(alice, "archive"), alice.forget):
         if memory.tier is Tier.PINNED:
             with pytest.raises(MemoryPinned):
                 call(memory.id)
@@ -415,9 +416,9 @@ def test_a_forgotten_memory_leaves_nothing_but_its_number(item, other, first, se
                 alice.search(each[0], include_cold=True)
                 alice.recall(each[0])
             if first:
-                getattr(alice, first)(memory.id)
+                asked(alice, first, memory.id)
             alice.forget(memory.id)
-            for call in (alice.get, alice.restore, alice.forget, alice.delete):
+            for call in (alice.get, asker(alice, "restore"), alice.forget, alice.delete):
                 with pytest.raises(MemoryNotFound):
                     call(memory.id)
             alice.add("kept")
@@ -434,10 +435,10 @@ def test_a_deleted_or_archived_memory_comes_back_as_it_was(item, how, searched) 
         if searched:
             alice.search(item[0], include_cold=True)
         before, whole = bank.state_hash(), tuple(alice.get(memory.id))
-        getattr(alice, how)(memory.id)
+        asked(alice, how, memory.id)
         assert bank.state_hash() != before
         assert alice.all() == [] == alice.search(item[0], include_cold=True)
         assert alice.count() == 0
         assert (alice.find(memory.sequence) is None) == (how == "delete")
-        assert tuple(alice.restore(memory.id)) == whole
+        assert tuple(alice.update(memory.id, retention="active")) == whole
         assert bank.state_hash() == before

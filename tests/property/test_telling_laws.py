@@ -13,6 +13,7 @@ from agents import Memory, MemoryBank, MemoryNotFound, Tier, TierMemError
 from agents.bank.history import branch, rewind
 from agents.memory.tiers import Retention
 from agents.storage.state.ledger import Ledger
+from asking import asker
 from banks import MANUAL
 from embedders import Directions
 
@@ -107,9 +108,9 @@ class World:
         if memory is not None and memory.tier is not Tier.PINNED:
             own = self.bank.agent(agent)
             purge = own.forget if self.forgets else own.delete
-            self.rng.choice([own.archive, own.delete, purge, partial(own.demote, to="cold")])(
-                memory.id
-            )
+            self.rng.choice(
+                [asker(own, "archive"), own.delete, purge, partial(own.update, temperature="cold")]
+            )(memory.id)
 
     def post(self, agent: str) -> None:
         group, text = self.rng.choice(GROUPS), self._text(agent)
@@ -182,14 +183,16 @@ class World:
 
     def _by_rendering(self, agent: str) -> Iterable[str]:
         own = self.bank.agent(agent)
-        return TEXT.findall(own.get_relevant_memories(self._query(), 50) + own.hot_context())
+        return TEXT.findall(
+            own.get_relevant_memories(self._query(), 50) + own.get_relevant_memories()
+        )
 
     def _by_key(self, agent: str) -> Iterable[str]:
         return [each.content for each in self.bank.agent(agent).history(self.rng.choice(KEYS))]
 
     def _by_list(self, agent: str) -> Iterable[str]:
         own = self.bank.agent(agent)
-        lists = [own.all(), own.get_pinned_memories(), own.hidden(Retention.ARCHIVED)]
+        lists = [own.all(), own.get_pinned_memories(), own.all(retention=Retention.ARCHIVED)]
         lists.append([each for number in range(40) if (each := own.find(number)) is not None])
         return [each.content for each in self.rng.choice(lists)]
 
@@ -197,7 +200,7 @@ class World:
         """Links and tellers of any memory: another's is not found, links lead to own memories."""
         own, memory_id = self.bank.agent(agent), self.rng.choice(self.ids or ["none"])
         try:
-            links, flags = own.links(memory_id), own.flags(memory_id)
+            links, flags = own.links(memory_id), own.links(memory_id).flags
             teller = own.heard(memory_id).teller
         except MemoryNotFound:
             assert memory_id not in {each.id for each in own.all()}

@@ -58,9 +58,9 @@ def test_a_longer_label_of_what_makes_room_counts_as_well(small: MemoryBank, how
     elif how == "set_tier":
         alice.set_tier(three.id, "critical")
     else:
-        alice.archive(three.id)
+        alice.update(three.id, retention="archived")
         alice.set_tier(three.id, "critical")
-        alice.restore(three.id)
+        alice.update(three.id, retention="active")
     assert alice.find(1).tier.name == "IMPORTANT"
     assert hot_tokens(small) <= TOKENS
 
@@ -127,7 +127,7 @@ def test_what_expired_is_unseen_then_deleted_then_purged(small: MemoryBank) -> N
     small.sweep()
     for memory in (warm, cold):
         with pytest.raises(MemoryNotFound):
-            alice.restore(memory.id)
+            alice.update(memory.id, retention="active")
 
 
 def test_forgetting_leaves_the_hash_of_every_commit_as_it_was(folder: Path) -> None:

@@ -25,14 +25,15 @@ from ..memory.requests import action_text, check_query
 from ..memory.sources import Heard, Links, Told
 from ..memory.tiers import (
     Retention,
-    Temperature,
+    RetentionLike,
     TemperatureLike,
     Tier,
     TierLike,
+    parse_retention,
     parse_temperature,
     parse_tier,
 )
-from ..notes.agent_notes import AgentNotes, NoteLines
+from ..notes.agent_notes import AgentNotes
 from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
 from ..search.request import SearchRequest
@@ -111,7 +112,7 @@ class AgentMemory:
         find both.
 
         ``evidence`` has the ids of the agent's memories that an insight is drawn from, up to 32.
-        :meth:`flags` says which of them no longer hold.
+        :meth:`links` says which of them no longer hold.
         """
         options = {
             "kind": kind,
@@ -201,21 +202,54 @@ class AgentMemory:
     def update(
         self,
         memory_id: str,
-        content: str,
+        content: str | None = None,
         tier: TierLike | None = None,
         metadata: Mapping[str, Scalar] | None = None,
         *,
         value: object = None,
+        temperature: TemperatureLike | None = None,
+        retention: RetentionLike | None = None,
     ) -> Memory:
-        """Store a new version of a memory, which supersedes it as :meth:`add` with its key does.
+        """Change a memory's text, tier, temperature or retention, in one commit.
 
-        The new version has an id of its own, and all of the former that is not given: tier,
-        metadata, value, kind, tags, temperature and lifetime. Where the former has no key,
-        its id is the key of all later versions.
+        A new ``content`` is stored as a new version, which supersedes the memory as :meth:`add`
+        with its key does, and which is returned. The new version has an id of its own, and all of
+        the former that is not given: tier, metadata, value, kind, tags, temperature and lifetime.
+        Where the former has no key, its id is the key of all later versions.
+
+        ``temperature``: a memory that becomes hot counts as used, and is the most relevant of what
+        is hot; a memory that is larger than all of hot stays as it is. :class:`MemoryPinned` if a
+        pinned memory is to become warm or cold.
+
+        ``retention``: no search finds an archived memory, but its id still reads it. A deleted
+        memory can be restored within ``retention.grace``; then it is purged. ``"active"`` restores
+        an archived or deleted memory, with its tier and temperature.
         """
+        given = (content, tier, metadata, value, temperature, retention)
+        if given == (None,) * len(given):
+            raise InvalidInput("say what is to change: content, tier, temperature or retention")
+        for name, beside in (("value", value), ("metadata", metadata)):
+            if beside is not None and content is None:
+                raise InvalidInput(f"a new {name} comes with a content", hint="give the text again")
         wanted = None if tier is None else parse_tier(tier)
-        with self.engine.changing():
-            return adding.update(self.engine, self.get(memory_id), content, wanted, metadata, value)
+        heat = None if temperature is None else parse_temperature(temperature)
+        kept = None if retention is None else parse_retention(retention)
+        if wanted is Tier.PINNED:
+            agent_moves.check_may_be_pinned(heat, kept)
+        bank, agent_id = self.engine, self.agent_id
+        with bank.changing():
+            memory = self._found(memory_id)
+            if kept is Retention.ACTIVE:
+                memory = agent_moves.retain(bank, agent_id, memory, kept)
+            if content is not None:
+                memory = adding.update(bank, self.get(memory_id), content, wanted, metadata, value)
+            elif wanted is not None:
+                memory = agent_moves.set_tier(bank, agent_id, self.get(memory_id), wanted)
+            if heat is not None:
+                agent_moves.set_temperature(bank, agent_id, self.get(memory.id), heat)
+            if kept in (Retention.ARCHIVED, Retention.DELETED):
+                agent_moves.retain(bank, agent_id, self.get(memory.id), kept)
+            return self._found(memory.id)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. A memory that is in the tier already keeps its place there."""
@@ -313,9 +347,9 @@ class AgentMemory:
             return linking.links(self.engine, memory)
 
     def links(self, memory_id: str) -> Links:
-        """What superseded a memory, and what contradicts it."""
+        """What superseded a memory, what contradicts it, and which of its evidence is lost."""
         with self.engine.using():
-            return linking.links(self.engine, self.get(memory_id))
+            return linking.links(self.engine, self._found(memory_id))
 
     def trust(self, teller: str, trust: float) -> None:
         """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
@@ -368,34 +402,7 @@ class AgentMemory:
         index = NoteIndex(self.engine, self.agent_id)
         return search_notes(index, query, max_results, min_score, group)
 
-    def memory_get(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
-        """The exact lines of one of the agent's notes; no lines if the note does not exist."""
-        return self.notes.lines(path, from_line, lines)
-
     # Temperature
-
-    def promote(self, memory_id: str) -> bool:
-        """Make a memory hot and count a use of it; False if it was hot or is too large for hot.
-
-        It is the most relevant of what is hot then, until other memories are used more.
-        """
-        with self.engine.using():
-            return agent_moves.promote(self.engine, self.agent_id, self.get(memory_id))
-
-    def demote(self, memory_id: str, to: TemperatureLike = Temperature.WARM) -> bool:
-        """Make a memory warm or cold; False if it is that cool already.
-
-        :class:`MemoryPinned` for a pinned memory.
-        """
-        with self.engine.using():
-            return agent_moves.demote(
-                self.engine, self.agent_id, self.get(memory_id), parse_temperature(to)
-            )
-
-    def warm(self, memory_id: str) -> bool:
-        """Make a cold memory warm, so that searches see it; False if it is not cold."""
-        with self.engine.using():
-            return agent_moves.warm(self.engine, self.agent_id, self.get(memory_id))
 
     def spill(
         self,
@@ -460,24 +467,10 @@ class AgentMemory:
         """:meth:`MemoryBank.status` of this agent."""
         return upkeep.status(self.engine, self.agent_id)
 
-    # Retention
-
-    def archive(self, memory_id: str) -> Memory:
-        """Hide a memory: no search finds it, but its id still reads and restores it."""
-        with self.engine.using():
-            memory = self.get(memory_id)
-            return agent_moves.retain(self.engine, self.agent_id, memory, Retention.ARCHIVED)
-
     def delete(self, memory_id: str) -> None:
         """Delete a memory. It can be restored within ``retention.grace``; then it is purged."""
         with self.engine.using():
             agent_moves.retain(self.engine, self.agent_id, self.get(memory_id), Retention.DELETED)
-
-    def restore(self, memory_id: str) -> Memory:
-        """Make an archived or deleted memory active again, with its tier and temperature."""
-        with self.engine.using():
-            memory = self._found(memory_id)
-            return agent_moves.retain(self.engine, self.agent_id, memory, Retention.ACTIVE)
 
     def forget(self, memory_id: str) -> None:
         """Purge a memory now: its text and its vector are gone, from the journal too.
@@ -515,25 +508,27 @@ class AgentMemory:
         temperature: TemperatureLike | None = None,
         filters: Mapping[str, object] | None = None,
         session: str | int | None = None,
+        retention: RetentionLike = Retention.ACTIVE,
     ) -> list[Memory]:
-        """The agent's active memories, of one tier or temperature if given, oldest first.
+        """The agent's memories, of one tier or temperature if given, oldest first.
 
+        They are the active ones, or, by ``retention``, the archived or the deleted ones.
         ``filters`` and ``session`` are those of :meth:`search`.
         """
-        wanted = None if tier is None else parse_tier(tier)
-        heat = None if temperature is None else parse_temperature(temperature)
-        only = parse_filter(filters=filters, session=session)
-        found = reading.active(self.engine, self.agent_id, wanted, heat)
+        only = parse_filter(tier, temperature, filters=filters, session=session)
+        kept = parse_retention(retention)
+        if kept is not Retention.ACTIVE:
+            found = reading.hidden(self.engine, self.agent_id, kept)[::-1]
+        else:
+            wanted = None if tier is None else parse_tier(tier)
+            heat = None if temperature is None else parse_temperature(temperature)
+            found = reading.active(self.engine, self.agent_id, wanted, heat)
         return found if only is ANY else [memory for memory in found if only.allows(memory)]
 
     def count(self, tier: TierLike | None = None) -> int:
         """The number of the agent's active memories, cold ones included, in all tiers or in one."""
         wanted = None if tier is None else parse_tier(tier)
         return reading.count(self.engine, self.agent_id, wanted)
-
-    def hidden(self, retention: Retention) -> list[Memory]:
-        """The agent's archived memories, or its deleted ones, newest first."""
-        return reading.hidden(self.engine, self.agent_id, retention)
 
     def history(self, key: str) -> list[Memory]:
         """The versions of what is stored under a key, oldest first; the last may be active.
@@ -604,22 +599,25 @@ class AgentMemory:
             return self.engine.find(request)[0]
 
     def get_relevant_memories(
-        self, query: str, limit: int | None = None, *, context_tokens: int | None = None
+        self,
+        query: str | None = None,
+        limit: int | None = None,
+        *,
+        context_tokens: int | None = None,
     ) -> str:
         """What the agent should have in mind, as lines for a prompt: ``- [tier] text``.
 
         First come the pinned memories, then the other hot memories, most recently used first, up to
         ``temperature.hot_max_tokens`` and ``hot_max_facts``. Then come the warm memories that a
         search for ``query`` finds: ``limit`` less the pinned ones. No memory comes twice.
+
+        Without a ``query``, for the start of a session, the pinned and the hot memories come alone,
+        and do not count as used.
         """
+        if query is None:
+            return self._hot_context(limit, context_tokens)
         request, hot = [(self.agent_id, query)], self.engine.movement.limits
         return render(self.engine.search_many(request, limit, context_tokens, hot=hot)[0])
-
-    def hot_context(self) -> str:
-        """The pinned and the hot memories as lines for a prompt, for the start of a session."""
-        with self.engine.using():
-            limits = self.engine.movement.limits
-            return render(Hits(self.engine.search.front(self.agent_id, limits)))
 
     def explain(
         self,
@@ -653,13 +651,14 @@ class AgentMemory:
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.engine.search.explain(request, may_sync=self.engine.may_sync())
 
-    def flags(self, memory_id: str) -> list[str]:
-        """What speaks against a memory: evidence of it that no longer holds.
-
-        That is evidence which was superseded, contradicted, deleted or purged, or rests on such
-        evidence itself. It is empty for a memory whose evidence holds, and for one without.
-        """
-        return reading.flags(self.engine, self._found(memory_id))
+    def _hot_context(self, limit: int | None, tokens: int | None) -> str:
+        if limit is not None or tokens is not None:
+            raise InvalidInput(
+                "limit and context_tokens are for what a query finds", hint="give a query"
+            )
+        with self.engine.using():
+            limits = self.engine.movement.limits
+            return render(Hits(self.engine.search.front(self.agent_id, limits)))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
         most, budget = self.engine.limits_of(limit, tokens)

@@ -7,7 +7,7 @@ from ..errors import InvalidInput, MemoryNotFound
 from ..memory.filters import Filter
 from ..memory.records import Hit, Memory, Recall, Spill, memory_id
 from ..memory.requests import check_query, check_whole
-from ..memory.tiers import Retention, Temperature, Tier
+from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
 from ..movement.hot import Left
 from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
@@ -33,6 +33,20 @@ def set_tier(bank: Engine, agent_id: str, memory: Memory, tier: Tier) -> Memory:
     # A context line shows the tier, so a hot memory may need more tokens now.
     bank.movement.relieve_hot(agent_id, [memory.sequence])
     return ledger.state.memory(agent_id, memory.sequence) or memory
+
+
+def check_may_be_pinned(temperature: Temperature | None, retention: Retention | None) -> None:
+    """Refuse a temperature or a retention that no pinned memory has."""
+    if temperature not in (None, Temperature.HOT):
+        name, got = "temperature", TEMPERATURE_NAMES[temperature]
+    elif retention not in (None, Retention.ACTIVE):
+        name, got = "retention", RETENTION_NAMES[retention]
+    else:
+        return
+    raise InvalidInput(
+        f"a pinned memory is active and hot; got {name} {got}",
+        hint=f"leave the {name} out, or use another tier",
+    )
 
 
 # Temperature
@@ -62,6 +76,15 @@ def demote(bank: Engine, agent_id: str, memory: Memory, to: Temperature) -> bool
 def warm(bank: Engine, agent_id: str, memory: Memory) -> bool:
     """Make a cold memory warm; whether that changed it."""
     return _move(bank, agent_id, memory, Transition.WARM, Temperature.WARM)
+
+
+def set_temperature(bank: Engine, agent_id: str, memory: Memory, to: Temperature) -> bool:
+    """Make a memory hot, warm or cold; whether that changed it."""
+    if to is Temperature.HOT:
+        return promote(bank, agent_id, memory)
+    if memory.temperature > to:  # cold, and to be warm
+        return warm(bank, agent_id, memory)
+    return demote(bank, agent_id, memory, to)
 
 
 def _move(bank: Engine, agent_id: str, memory: Memory, move: Transition, to: Temperature) -> bool:

@@ -5,6 +5,7 @@ from ..memory.records import Memory
 from ..memory.sources import CONTRADICTS, SUPERSEDED, Links
 from ..memory.tiers import Retention
 from ..storage.state.links import contradicted, heir
+from . import reading
 from .adding import check_is_live, retire
 from .engine import Engine
 
@@ -56,11 +57,15 @@ def _check_two(memory: Memory, other: Memory) -> None:
 
 
 def links(bank: Engine, memory: Memory) -> Links:
-    """What a memory supersedes, what superseded it, and what contradicts it."""
+    """What superseded a memory, what contradicts it, and which of its evidence no longer holds."""
     state = bank.state
     after = heir(state, memory)
     against = [each for each in contradicted(state, memory) if _is_kept(each)]
-    return Links(None if after is None else after.id, tuple(each.id for each in against))
+    return Links(
+        None if after is None else after.id,
+        tuple(each.id for each in against),
+        tuple(reading.flags(bank, memory)),
+    )
 
 
 def _is_kept(memory: Memory) -> bool:

@@ -62,7 +62,7 @@ def nth(bank: Engine, agent_id: str, sequence: int) -> Memory | None:
 
 
 def flags(bank: Engine, memory: Memory) -> list[str]:
-    """What speaks against an insight: :meth:`AgentMemory.flags`."""
+    """What speaks against an insight: :meth:`AgentMemory.links`."""
     with bank.using():
         reasons = [(each, _why_shaken(bank, memory.agent_id, each)) for each in memory.evidence]
     return [f"evidence {each} {why}" for each, why in reasons if why]

@@ -498,5 +498,5 @@ def _startable(new: New) -> NewMemory:
 
 def _archive(bank: MemoryBank, memory: Memory, tier: Tier) -> None:
     agent = bank.agent(memory.agent_id)
-    agent.archive(memory.id)
+    agent.update(memory.id, retention="archived")
     agent.set_tier(memory.id, tier)

@@ -120,7 +120,7 @@ def _memories_of(bank: MemoryBank, name: str, archived: bool) -> list[Memory]:
     agent = bank.agent(name)
     memories = agent.all()
     if archived:
-        memories += agent.hidden(Retention.ARCHIVED)
+        memories += agent.all(retention=Retention.ARCHIVED)
     memories = [memory for memory in memories if not is_chunk(bank, memory)]
     return sorted(memories, key=lambda memory: memory.sequence)
 

@@ -98,6 +98,12 @@ class Links(NamedTuple):
 
     superseded_by: str | None
     contradicts: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    """Which of the memory's evidence no longer holds, and why.
+
+    That is evidence which was superseded, contradicted, deleted or purged, or rests on such
+    evidence itself. It is empty for a memory whose evidence holds, and for one without.
+    """
 
 
 class Chain(NamedTuple):

@@ -3,7 +3,7 @@
 from enum import IntEnum
 from numbers import Integral
 
-from ..errors import InvalidTemperature, InvalidTier
+from ..errors import InvalidInput, InvalidTemperature, InvalidTier
 
 
 class Tier(IntEnum):
@@ -94,4 +94,23 @@ class Retention(IntEnum):
     DELETED = 2
 
 
+RetentionLike = Retention | str
+"""What :func:`parse_retention` takes."""
+
 RETENTION_NAMES: dict[Retention, str] = {each: each.name.lower() for each in Retention}
+_RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
+
+
+def parse_retention(value: object) -> Retention:
+    """The retention of a ``Retention`` or a name in any case.
+
+    >>> parse_retention("Archived")
+    <Retention.ARCHIVED: 1>
+    """
+    if type(value) is Retention:
+        return value
+    if isinstance(value, str) and (found := _RETENTIONS.get(value.lower())) is not None:
+        return found
+    raise InvalidInput(
+        f"{value!r:.60} is not a retention", hint=f"use one of {', '.join(_RETENTIONS)}"
+    )

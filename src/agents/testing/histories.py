@@ -18,6 +18,14 @@ AGENTS = ("alice", "bob", "carol")
 """The agents of all histories."""
 
 _GROUP = "guild"
+_CHANGES: dict[str, dict[str, str]] = {
+    "promote": {"temperature": "hot"},
+    "warm": {"temperature": "warm"},
+    "cold": {"temperature": "cold"},
+    "archive": {"retention": "archived"},
+    "restore": {"retention": "active"},
+}
+"""What changes a memory by :meth:`AgentMemory.update`."""
 Operation = tuple[Any, ...]
 """The name of what is done, and with what."""
 
@@ -105,8 +113,8 @@ def _of_agent(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
         with suppress(*_refusals(chosen, bank.tick)):
             if name == "tier":
                 agent.set_tier(chosen.id, rest[1])
-            elif name in ("warm", "cold"):
-                agent.demote(chosen.id, name)
+            elif name in _CHANGES:
+                agent.update(chosen.id, **_CHANGES[name])  # type: ignore[arg-type]
             else:
                 getattr(agent, name)(chosen.id)
 

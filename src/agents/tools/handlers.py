@@ -4,22 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ..bank.agent_memory import AgentMemory
-from ..engine import clock, reading, upkeep
+from ..engine import clock, upkeep
 from ..errors import InvalidInput
 from ..memory.filters import parse_filter
 from ..memory.records import Hit
 from ..memory.tiers import (
-    RETENTION_NAMES,
     TEMPERATURE_NAMES,
     Retention,
     Temperature,
-    parse_temperature,
+    parse_retention,
 )
 from .shapes import shown
 
 Json = dict[str, Any]
-
-_RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
 
 
 def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
@@ -27,60 +24,9 @@ def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
     return lambda memory, arguments: shown(memory.engine, getattr(memory, method)(**arguments))
 
 
-def update(memory: AgentMemory, arguments: Json) -> Json:
-    """Change text, tier, temperature and retention in one commit, or none of them."""
-    given = arguments.keys() - {"memory_id"}
-    if not given:
-        raise InvalidInput("say what is to change: content, tier, temperature or retention")
-    if "value" in given and "content" not in given:
-        raise InvalidInput("a new value comes with a content", hint="give the text again")
-    if arguments.get("tier") == "pinned":
-        _check_may_be_pinned(arguments)
-    identifier = arguments["memory_id"]
-    with memory.engine.changing():
-        retention = _RETENTIONS[arguments.get("retention", "active")]
-        if "retention" in given and retention is Retention.ACTIVE:
-            memory.restore(identifier)
-        if "content" in given:
-            value = arguments.get("value")
-            new = memory.update(
-                identifier, arguments["content"], arguments.get("tier"), value=value
-            )
-            identifier = new.id
-        elif "tier" in given:
-            memory.set_tier(identifier, arguments["tier"])
-        if "temperature" in given:
-            _heat(memory, identifier, parse_temperature(arguments["temperature"]))
-        if retention is Retention.ARCHIVED:
-            memory.archive(identifier)
-        elif retention is Retention.DELETED:
-            memory.delete(identifier)
-        found = reading.find(memory.engine, memory.agent_id, identifier, deleted=True)
-        return shown(memory.engine, found)
-
-
-def _check_may_be_pinned(arguments: Json) -> None:
-    """Refuse a temperature and a retention that no pinned memory has."""
-    for name, only in (("temperature", "hot"), ("retention", "active")):
-        if arguments.get(name, only) != only:
-            raise InvalidInput(
-                f"a pinned memory is active and hot; got {name} {arguments[name]}",
-                hint=f"leave the {name} out, or use another tier",
-            )
-
-
 def history(memory: AgentMemory, arguments: Json) -> Json:
     """The versions of what is stored under a key."""
     return {"results": [shown(memory.engine, each) for each in memory.history(arguments["key"])]}
-
-
-def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
-    if to is Temperature.HOT:
-        memory.promote(identifier)
-    elif memory.get(identifier).temperature > to:  # cold, and to be warm
-        memory.warm(identifier)
-    else:
-        memory.demote(identifier, to)
 
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
@@ -134,7 +80,7 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
             raise InvalidInput("from and lines are for notes", hint="a memory is given whole")
         return {"memory": shown(memory.engine, memory.get(arguments["memory_id"]))}
     path, first = arguments["path"], arguments.get("from", 1)
-    lines = memory.memory_get(path, first, arguments.get("lines"))
+    lines = memory.notes.lines(path, first, arguments.get("lines"))
     return {"path": lines.path, "from": lines.first, "to": lines.last, "text": lines.text}
 
 
@@ -180,7 +126,7 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     """Search with filters; without a query, list the newest memories that pass them."""
     given = dict(arguments)
     text, limit = given.pop("query", ""), given.pop("limit", 10)
-    retention = _RETENTIONS[given.pop("retention", "active")]
+    retention = parse_retention(given.pop("retention", "active"))
     more = {key: given.pop(key) for key in ("include_superseded", "include_groups") if key in given}
     only = parse_filter(**given)
     scored = [key for key, value in (*more.items(), ("min_score", only.min_score)) if value]
@@ -201,7 +147,7 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
             if only.wants_cold or each.temperature is not Temperature.COLD
         ]
     else:
-        listed = memory.hidden(retention)
+        listed = memory.all(retention=retention)[::-1]
     chosen = [Hit(each, 0.0, 0.0, 0.0) for each in listed if only.allows(each)]
     return {"results": [_scored(memory, hit) for hit in chosen[:limit]], "note": ""}
 

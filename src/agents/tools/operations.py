@@ -516,7 +516,7 @@ OPERATIONS: dict[str, Operation] = {
             ),
             MEMORY,
             "write",
-            handlers.update,
+            handlers.one_memory("update"),
             {"memory_id": _EXAMPLE_ID, "retention": "archived"},
             Route("PATCH", "/memory/{memory_id}"),
         ),

@@ -364,7 +364,7 @@ def test_diff_lists_memories_with_another_temperature(tiermem: Command, whole: P
     with MemoryBank.open("b/bank") as bank:
         bob = bank.agent("bob")
         heated = bob.all("normal")[0]
-        assert bob.promote(heated.id)
+        assert bob.update(heated.id, temperature="hot")
     tiermem("resume", "b", "--ticks", 6, "-q")
     (row,) = tiermem("diff", whole, "b", "--json").json["changed"]
     assert row["ids"] == [heated.id, heated.id]

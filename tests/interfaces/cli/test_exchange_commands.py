@@ -37,7 +37,9 @@ def folder(tiermem: Command) -> Path:
         alice.add('Katze 🐝 שלום \x9b\u2028 \\ "quoted"\ttab\nline', tags=["b", "a"])
         alice.add("We decided on stone", kind="decision", temperature="cold")
         alice.add("in view", temperature="hot", value={"deep": [{"er": "x" * 20_000}]})
-        alice.archive(alice.add("an old rule", "important", {"session": "talk 7"}).id)
+        alice.update(
+            alice.add("an old rule", "important", {"session": "talk 7"}).id, retention="archived"
+        )
         alice.delete(alice.add("deleted").id)
         bank.advance(7)
         alice.add("soon forgotten", ttl=30)
@@ -220,7 +222,7 @@ def test_archived_rows_take_nobodys_place(tiermem: Command, folder: Path) -> Non
     assert tiermem("import", folder, path).code == 0
     assert contents(folder) == before
     with MemoryBank.at(folder) as bank:
-        hidden = bank.agent("alice").hidden(Retention.ARCHIVED)
+        hidden = bank.agent("alice").all(retention=Retention.ARCHIVED)
     assert [memory.tier.name for memory in hidden[:30]] == ["CRITICAL"] * 30
 
 

@@ -109,7 +109,7 @@ def test_evidence_names_the_same_memories(tiermem: Command, other: Path, seed: i
         alice.add("it rains")
         kept = alice.add("Bob was late again")
         alice.add("Bob is late often", kind="insight", evidence=[gone.id, kept.id])
-        alice.archive(gone.id)
+        alice.update(gone.id, retention="archived")
     moved(tiermem)
     with opened("other") as bank:
         alice = bank.agent("alice")
@@ -195,7 +195,7 @@ def test_a_version_that_is_not_in_the_file_is_no_later_one(tiermem: Command, oth
         insight, is_open = bank.agent("bob").all()
         assert is_open.content == "the shop is open"
         assert is_open.id not in insight.evidence
-        assert bank.agent("bob").flags(insight.id)
+        assert bank.agent("bob").links(insight.id).flags
         (heard,) = bank.agent("carl").all()
         chain = bank.chain(heard)
         assert (chain.memories, chain.is_whole) == ((heard,), False)

@@ -111,7 +111,7 @@ def test_restore_says_what_made_room(tiermem: Command, tmp_path: Path) -> None:
     settings: Any = {"memory": {"max_critical": 1}, "storage": {"sync": "manual"}}
     with MemoryBank.open(folder, **settings) as bank:
         gone = bank.agent("alice").add("the first", "critical")
-        bank.agent("alice").archive(gone.id)
+        bank.agent("alice").update(gone.id, retention="archived")
         bank.agent("alice").add("the second", "critical")
     assert tiermem("restore", folder, "-a", "alice", "1").out.splitlines() == [
         "alice has (critical, warm): the first",

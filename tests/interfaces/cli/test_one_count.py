@@ -84,9 +84,9 @@ def test_an_expired_memory_that_waits_for_the_sweep_is_counted_nowhere(
         alice.add("warm for a while", ttl=2)
         alice.add("important for a while", "important", ttl=2)
         cold = alice.add("cold for a while", ttl=2)
-        alice.demote(cold.id, "cold")
+        alice.update(cold.id, temperature="cold")
         hot = alice.add("hot for a while", ttl=2)
-        alice.promote(hot.id)
+        alice.update(hot.id, temperature="hot")
         opened.advance(opened.tick + 2)
         assert sum(opened.ticks.tier_counts().values()) == sum(
             sum(own.values()) for own in before.values()

@@ -259,8 +259,8 @@ def test_every_field_that_was_changed_after_the_last_tick_is_named(
     with MemoryBank.open(whole / "bank") as bank:
         alice = bank.agent("alice")
         heated, hidden, gone = alice.all("normal")[:3]
-        assert alice.promote(heated.id)
-        alice.archive(hidden.id)
+        assert alice.update(heated.id, temperature="hot")
+        alice.update(hidden.id, retention="archived")
         alice.delete(gone.id)
     done = tiermem("replay", whole)
     assert done.code == 1
@@ -304,7 +304,7 @@ def test_texts_are_named_before_what_follows_from_them() -> None:
             used, heated = bank.agent("alice").add("the well is dry"), bank.agent("bob").add("rain")
             told = bank.agent("cat").add(text)
         other.agent("alice").search("the well")
-        other.agent("bob").promote(heated.id)
+        other.agent("bob").update(heated.id, temperature="hot")
         found = [(each.memory, each.field) for each in differences(one, other)]
     assert found[:2] == [(told.id, "content"), (heated.id, "temperature")]
     assert {each for each, _ in found[2:]} == {used.id}

@@ -199,7 +199,9 @@ def test_no_attempt_of_one_agent_reaches_another(tmp_path: Path) -> None:
             tiers = ("pinned", "critical", "normal")
             own[name] = [memory.add(f"{secret}, part {tier}", tier).id for tier in tiers]
             own[name].append(memory.add(f"{secret}, long ago", temperature="cold").id)
-            own[name].append(memory.archive(memory.add(f"{secret}, archived").id).id)
+            own[name].append(
+                memory.update(memory.add(f"{secret}, archived").id, retention="archived").id
+            )
             deleted = memory.add(f"{secret}, deleted")
             memory.delete(deleted.id)
             own[name].append(deleted.id)

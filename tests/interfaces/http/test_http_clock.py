@@ -106,5 +106,5 @@ def test_the_command_serves_a_bank_whose_time_passes(tmp_path: Path) -> None:
     with MemoryBank.at(folder) as bank:
         assert bank.settings.clock.mode == "wall"
         assert bank.tick > 0
-        (gone,) = bank.agent("alice").hidden(Retention.DELETED)
+        (gone,) = bank.agent("alice").all(retention=Retention.DELETED)
         assert gone.content == "Fleeting"

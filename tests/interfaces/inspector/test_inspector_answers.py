@@ -369,11 +369,11 @@ def test_a_life_tells_where_the_memory_stood_after_any_tick(tmp_path: Path) -> N
         states = [_states(bank, ids)]
         moves: list[Callable[[], object]] = [
             lambda: alice.pin(ids[0]),
-            lambda: alice.demote(ids[1]),
+            lambda: alice.update(ids[1], temperature="warm"),
             lambda: alice.unpin(ids[0]),
-            lambda: alice.archive(ids[2]),
-            lambda: alice.promote(ids[1]),
-            lambda: alice.restore(ids[2]),
+            lambda: alice.update(ids[2], retention="archived"),
+            lambda: alice.update(ids[1], temperature="hot"),
+            lambda: alice.update(ids[2], retention="active"),
             lambda: alice.set_tier(ids[3], "critical"),
         ]
         for tick, move in enumerate(moves, start=1):

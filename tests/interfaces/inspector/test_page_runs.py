@@ -17,6 +17,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.cells import run_cells
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep
+from asking import asker
 from waiting import until
 
 AGENT = "agent_01"
@@ -87,7 +88,11 @@ def test_the_line_of_a_life_goes_on_where_a_memory_is_active_again(
         alice = bank.agent("alice")
         bank.advance(1)
         memory = alice.add("the mill burns")
-        for tick, act in ((3, alice.archive), (5, alice.restore), (7, alice.delete)):
+        for tick, act in (
+            (3, asker(alice, "archive")),
+            (5, asker(alice, "restore")),
+            (7, alice.delete),
+        ):
             bank.advance(tick)
             act(memory.id)
         bank.advance(9)

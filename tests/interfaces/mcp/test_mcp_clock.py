@@ -124,5 +124,5 @@ def test_the_command_serves_a_bank_whose_time_passes(tmp_path: Path) -> None:
     anyio.run(main)
     with MemoryBank.at(tmp_path / "bank") as bank:
         assert bank.settings.clock.mode == "wall"
-        (gone,) = bank.agent("alice").hidden(Retention.DELETED)
+        (gone,) = bank.agent("alice").all(retention=Retention.DELETED)
         assert gone.content == "Fleeting"

@@ -265,7 +265,7 @@ def test_resources_are_context_status_and_each_note(meet: Meet, alice: AgentMemo
         read = [(await client.read_resource(each.uri)).contents[0] for each in listed]
         assert [each.mime_type for each in read] == [each.mime_type for each in listed]
         context, status, *notes = (each.text for each in read)  # type: ignore[union-attr]
-        assert context == alice.hot_context()
+        assert context == alice.get_relevant_memories()
         assert json.loads(status) == alice.status().to_dict()
         assert notes == ["# Places\n\nwest is blue\n", "rain\n"]
         (template,) = (await client.list_resource_templates()).resource_templates
@@ -337,7 +337,7 @@ def test_flush_is_the_prompt_with_what_is_in_view(meet: Meet, alice: AgentMemory
         assert [each.name for each in (await client.list_prompts()).prompts] == ["flush", "recall"]
         (message,) = (await client.get_prompt("flush")).messages
         assert message.content.text == (  # type: ignore[union-attr]
-            f"{FLUSH_PROMPT}\n\nWhat is in view now:\n{alice.hot_context()}"
+            f"{FLUSH_PROMPT}\n\nWhat is in view now:\n{alice.get_relevant_memories()}"
         )
 
     meet(work)

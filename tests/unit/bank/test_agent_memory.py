@@ -371,7 +371,7 @@ def test_a_memory_is_found_by_its_sequence_number(alice: AgentMemory) -> None:
     found = [alice.find(number) for number in (1, np.int64(2), 3, 0, -1, 2**70)]
     assert [each and each.content for each in found] == ["a", "b", None, None, None, None]
     for number in (1, 2):
-        alice.archive(alice.find(number).id)  # type: ignore[union-attr]
+        alice.update(alice.find(number).id, retention="archived")  # type: ignore[union-attr]
     alice.add("c", temperature="cold")
     found = [alice.find(np.int64(number)) for number in (1, 2, 3)]  # type: ignore[arg-type]
     assert [each and each.content for each in found] == ["a", "b", "c"]

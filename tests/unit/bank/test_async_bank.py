@@ -204,7 +204,7 @@ async def a_bit_of_everything(bank: AsyncMemoryBank) -> None:
             raise Undone
     await alice.search("<1 0>")
     await bob.recall("m3 <3 1>")
-    await bob.archive((await bob.all("low"))[0].id)
+    await bob.update((await bob.all("low"))[0].id, retention="archived")
     await alice.notes.write("MEMORY.md", "# Trade\n\nSalt is dear.\n")
     await bank.compact()
     await bank.sweep()
@@ -222,7 +222,7 @@ def a_bit_of_everything_at_once(bank: MemoryBank) -> None:
         bob.record_observation("rain")
     alice.search("<1 0>")
     bob.recall("m3 <3 1>")
-    bob.archive(bob.all("low")[0].id)
+    bob.update(bob.all("low")[0].id, retention="archived")
     alice.notes.write("MEMORY.md", "# Trade\n\nSalt is dear.\n")
     bank.compact()
     bank.sweep()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from asking import asked
 from embedders import Counting, FromFunction, Noise
 from plain_mem0 import assert_store_is_exact
 from tiermem import AsyncMemoryBank, BankError, BankLocked, EmbedderError, MemoryBank, TierMemError
@@ -50,7 +51,7 @@ def live(bank: MemoryBank, seed: int) -> None:
             elif name == "update":
                 ids.append((owner, agent.update(memory_id, f"new {number} {seed}").id))
             else:
-                getattr(agent, name)(memory_id, *more)
+                asked(agent, name, memory_id, *more)
         except TierMemError:
             continue  # such as a memory that is gone
 

@@ -123,7 +123,7 @@ def test_closing_a_session_compacts(project: Callable[[], AgentMemory]) -> None:
 def test_the_next_session_begins_with_pins_blockers_and_preferences(
     project: Callable[[], AgentMemory],
 ) -> None:
-    assert lines(project().hot_context()) == [
+    assert lines(project().get_relevant_memories()) == [
         "[pinned] never push to main",
         "tabs, not spaces",
         "which database",
@@ -151,7 +151,7 @@ def test_sessions_without_work_move_nothing_more(project: Callable[[], AgentMemo
 def test_a_blocker_comes_to_hot_from_wherever_it_is(session: Open) -> None:
     alice = session("hot-warm-cold").agent("alice")
     alice.add("forgotten <1 0>", tags=["blocker"], temperature="cold")
-    assert lines(session("hot-warm-cold").agent("alice").hot_context()) == ["forgotten"]
+    assert lines(session("hot-warm-cold").agent("alice").get_relevant_memories()) == ["forgotten"]
 
 
 def test_preferences_stay_hot_for_a_week_without_use(session: Open) -> None:
@@ -212,7 +212,7 @@ def test_a_new_memory_is_in_front_at_once(session: Open) -> None:
     alice = session("hot-cold-session").agent("alice")
     memory = alice.add("hello <1 0>")
     assert memory.temperature is HOT
-    assert lines(alice.hot_context()) == ["hello"]
+    assert lines(alice.get_relevant_memories()) == ["hello"]
     assert lines(alice.get_relevant_memories("<0 1>")) == ["hello"]
 
 
@@ -248,7 +248,7 @@ def test_a_recall_brings_back_what_was_spilled(session: Open) -> None:
     result = alice.recall("what is my name? <1 0 0>")
     assert result.items[0].content == "my name is Ada <1 0 0>"
     assert result.promoted == (result.items[0].id,)
-    assert "my name is Ada" in lines(alice.hot_context())
+    assert "my name is Ada" in lines(alice.get_relevant_memories())
     assert sum(len(m.content) + 3 for m in alice.all(temperature="hot")) <= 60
 
 
@@ -334,7 +334,7 @@ def test_what_expired_is_gone_at_once_and_for_good_after_the_grace(session: Open
     bank.advance(10 + 7 * DAY)
     bank.sweep()
     with pytest.raises(MemoryNotFound):
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
 
 
 def test_fading_and_expiring_go_on_over_sessions(session: Open) -> None:

@@ -110,10 +110,10 @@ def test_a_hot_memory_among_plain_ones_is_noticed() -> None:
     with MemoryBank.ephemeral(preset="vector") as bank:
         alice = bank.agent("alice")
         alice.add("first")
-        assert "second" not in alice.hot_context()
+        assert "second" not in alice.get_relevant_memories()
         hot = ("alice", "second", 3, None, {"temperature": "hot"})
         bank.add_many([("alice", "plain"), hot, ("bob", "plain")])
-        assert "second" in alice.hot_context()
+        assert "second" in alice.get_relevant_memories()
 
 
 def test_what_is_added_and_forgotten_in_one_commit_is_not_in_its_hash() -> None:
@@ -159,4 +159,4 @@ def test_an_interrupt_right_after_a_commit_hides_no_cold_memory(
     monkeypatch.undo()
     (cold,) = alice.all(temperature="cold")
     assert alice.get(cold.id).content == "frozen"
-    assert alice.promote(cold.id)
+    assert alice.update(cold.id, temperature="hot")

@@ -17,6 +17,7 @@ from agents import (
     MemoryNotFound,
     Temperature,
 )
+from asking import asker
 from banks import Engine, everything, undone
 from embedders import Directions
 
@@ -51,7 +52,7 @@ def test_who_is_no_member_neither_reads_nor_writes(bank: MemoryBank, alice: Agen
         alice.post("guild", "let me in")
     with pytest.raises(InvalidInput, match="not a member"):
         alice.leave("guild")
-    for call in (alice.get, alice.forget, alice.pin, alice.restore):
+    for call in (alice.get, alice.forget, alice.pin, asker(alice, "restore")):
         with pytest.raises(MemoryNotFound):
             call(posted.id)
     with pytest.raises(MemoryNotFound):
@@ -66,7 +67,7 @@ def test_who_is_no_member_neither_reads_nor_writes(bank: MemoryBank, alice: Agen
 def test_members_can_only_append(bank: MemoryBank, alice: AgentMemory) -> None:
     bank.group("guild", ["alice"])
     posted = alice.post("guild", PLAN)
-    for call in (alice.get, alice.delete, alice.forget, alice.archive):
+    for call in (alice.get, alice.delete, alice.forget, asker(alice, "archive")):
         with pytest.raises(MemoryNotFound):
             call(posted.id)
     for tier in ("pinned", "critical"):

@@ -19,6 +19,7 @@ from agents import (
 from agents.bank.history import branch, rewind
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row, exported
+from asking import asker
 from banks import MANUAL, Engine, contents, everything, undone, value
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact
@@ -146,12 +147,12 @@ def test_what_can_not_be_updated(alice: AgentMemory) -> None:
     new = alice.add("b", key="k")
     with pytest.raises(InvalidInput, match=f"update {new.id}"):
         alice.update(old.id, "c")
-    alice.archive(new.id)
+    alice.update(new.id, retention="archived")
     with pytest.raises(InvalidInput, match="restore"):
         alice.update(new.id, "c")
     with pytest.raises(MemoryNotFound):
         alice.update("no id", "c")
-    alice.restore(new.id)
+    alice.update(new.id, retention="active")
     with pytest.raises(InvalidInput, match="keeps the key"):
         alice.update(new.id, "c", metadata={"memory_key": "other"})
     for wrong in ({"tier": 0}, {"x": []}, "x"):
@@ -160,7 +161,7 @@ def test_what_can_not_be_updated(alice: AgentMemory) -> None:
     with pytest.raises(InvalidContent):
         alice.update(new.id, " ")
     assert alice.all() == [new]
-    alice.archive(new.id)
+    alice.update(new.id, retention="archived")
     assert alice.count() == 0
 
 
@@ -199,16 +200,16 @@ def test_a_key_without_memories_has_no_history(alice: AgentMemory) -> None:
 def test_only_one_memory_is_active_under_a_key(alice: AgentMemory) -> None:
     old = alice.add("a", key="k")
     new = alice.add("b", key="k")
-    for call in (alice.restore, alice.pin):
+    for call in (asker(alice, "restore"), alice.pin):
         with pytest.raises(InvalidInput, match=new.id):
             call(old.id)
     alice.delete(old.id)
     with pytest.raises(InvalidInput, match=new.id):
-        alice.restore(old.id)
-    alice.archive(new.id)
-    assert alice.restore(old.id).content == "a"
+        alice.update(old.id, retention="active")
+    alice.update(new.id, retention="archived")
+    assert alice.update(old.id, retention="active").content == "a"
     with pytest.raises(InvalidInput, match=old.id):
-        alice.restore(new.id)
+        alice.update(new.id, retention="active")
     assert texts([alice.add("c", key="k"), *alice.history("k")]) == ["c", "a", "b", "c"]
 
 
@@ -299,8 +300,8 @@ def test_an_export_and_an_import_keep_keys_and_history(make_bank: Engine) -> Non
     for text in "abc":
         alice.add(text, "pinned" if text == "a" else None, key="k")
     other = alice.add("x", key="o")
-    alice.archive(alice.add("y", key="o").id)
-    alice.restore(other.id)
+    alice.update(alice.add("y", key="o").id, retention="archived")
+    alice.update(other.id, retention="active")
     source = MemoryBank(alice.engine)
     rows = [dict(row) for row in exported(source, ["alice"], archived=True)]
     copy = make_bank()
@@ -332,7 +333,7 @@ def test_explain_names_the_successor(alice: AgentMemory) -> None:
     new = alice.add("b <1 0>", key="k")
     plain = alice.add("c <1 0>")
     later = alice.update(plain.id, "d <1 0>")
-    alice.archive(alice.add("e <1 0>").id)
+    alice.update(alice.add("e <1 0>").id, retention="archived")
     told = {each.memory.content[0]: each.reason for each in alice.explain("<1 0>")}
     assert told == {
         "a": f"superseded by {new.id}",

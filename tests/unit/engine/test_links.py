@@ -32,7 +32,7 @@ def test_a_superseded_memory_is_found_only_if_asked_for(
     lie = alice.add(LIE, "important")
     truth = alice.add(TRUTH, supersedes=lie.id)
     other = alice.add("archived by hand <1 0>")
-    alice.archive(other.id)
+    alice.update(other.id, retention="archived")
     assert found(alice) == [TRUTH]
     assert sorted(found(alice, include_superseded=True)) == [TRUTH, LIE]
     assert (truth.tier.name, truth.key) == ("IMPORTANT", lie.id)
@@ -40,7 +40,7 @@ def test_a_superseded_memory_is_found_only_if_asked_for(
     assert alice.links(truth.id) == Links(None, ())
     assert [each.id for each in alice.history(lie.id)] == [lie.id, truth.id]
     with pytest.raises(InvalidInput, match="it was superseded"):
-        alice.restore(lie.id)
+        alice.update(lie.id, retention="active")
     with pytest.raises(InvalidInput, match=f"update {truth.id}"):
         alice.add("again", supersedes=lie.id)
 
@@ -55,8 +55,8 @@ def test_two_memories_that_exist_can_be_linked(bank: MemoryBank, alice: AgentMem
     assert reasons[lie.id] == f"superseded by {truth.id}"
     with pytest.raises(InvalidInput, match="superseded"):
         alice.pin(lie.id)
-    alice.archive(truth.id)
-    assert alice.restore(lie.id).retention is Retention.ACTIVE
+    alice.update(truth.id, retention="archived")
+    assert alice.update(lie.id, retention="active").retention is Retention.ACTIVE
 
 
 def test_memories_that_contradict_are_both_found(bank: MemoryBank, alice: AgentMemory) -> None:
@@ -178,8 +178,8 @@ def test_what_is_retracted_and_told_again_stays_superseded(
     alice.retract(lie, TRUTH)
     carol = bank.agent("carol")
     for correction in carol.all():  # she believes the lie again
-        carol.archive(correction.id)
-    carol.restore(at_carol)
+        carol.update(correction.id, retention="archived")
+    carol.update(at_carol, retention="active")
     assert not carol.tell("bob", at_carol).is_new
     assert found(bank.agent("bob")) == [TRUTH]
 

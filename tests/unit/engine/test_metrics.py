@@ -69,8 +69,8 @@ def test_making_room_in_a_tier_counts_as_demotion(bank: MemoryBank, alice: Agent
 def test_movements_count_once_they_are_committed(bank: MemoryBank, alice: AgentMemory) -> None:
     ids = [alice.add(f"{n} <{n}>").id for n in range(4)]
     for each in ids:
-        alice.promote(each)
-    alice.demote(ids[0])
+        alice.update(each, temperature="hot")
+    alice.update(ids[0], temperature="warm")
     alice.spill(ids=ids[1:3])
     alice.forget(ids[3])
     counted = bank.metrics()
@@ -83,9 +83,9 @@ def test_movements_count_once_they_are_committed(bank: MemoryBank, alice: AgentM
 def test_what_is_undone_does_not_count(bank: MemoryBank, alice: AgentMemory) -> None:
     memory = alice.add("one")
     with undone(bank):
-        alice.promote(memory.id)
+        alice.update(memory.id, temperature="hot")
     with bank.transaction():
-        alice.promote(memory.id)
+        alice.update(memory.id, temperature="hot")
         assert bank.metrics()["memory_promotion_count"] == 0
     assert bank.metrics()["memory_promotion_count"] == 1
     alice.add("a plain commit")
@@ -119,7 +119,7 @@ def test_hot_utilization_is_that_of_the_fullest_agent(make_bank: Callable[..., A
 
 def test_counts_begin_anew_when_the_bank_is_opened(open_bank: Engine) -> None:
     alice = open_bank().agent("alice")
-    alice.promote(alice.add("one").id)
+    alice.update(alice.add("one").id, temperature="hot")
     assert open_bank().metrics() == {**dict.fromkeys(NAMES, 0), "memory_hot_utilization": 0.001}
 
 

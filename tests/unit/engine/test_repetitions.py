@@ -67,7 +67,7 @@ def test_a_memory_of_any_temperature_is_repeated(alice: AgentMemory, temperature
 def test_what_is_hidden_or_somebody_elses_is_not_repeated(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     bank.agent("bob").add("x")
-    alice.archive(alice.add("x").id)
+    alice.update(alice.add("x").id, retention="archived")
     alice.delete(alice.add("x").id)
     alice.forget(alice.add("x").id)
     alice.add("x", ttl=2)
@@ -128,7 +128,7 @@ def test_an_archived_row_of_an_import_is_stored_beside_the_active_one(bank: Memo
     store_rows(bank, [Row(str(n), row) for n, row in enumerate(rows)], "alice")
     alice = bank.agent("alice")
     assert [each.sequence for each in alice.all()] == [1]
-    assert [each.sequence for each in alice.hidden(Retention.ARCHIVED)] == [2]
+    assert [each.sequence for each in alice.all(retention=Retention.ARCHIVED)] == [2]
 
 
 def test_an_update_is_never_a_repetition(bank: MemoryBank) -> None:

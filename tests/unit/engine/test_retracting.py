@@ -15,6 +15,7 @@ from agents.simulation.protocols import Action, Observation
 from agents.simulation.tick.loop import Loop
 from agents.storage.state.links import copies_of
 from agents.storage.state.state import State
+from asking import asked
 from banks import Engine, contents
 from worlds import Diary, Mind
 
@@ -326,11 +327,11 @@ def test_archived_evidence_can_be_retracted(
 ) -> None:
     lie = alice.add(LIE).id
     insight = concluded(alice, lie)
-    alice.archive(lie)
-    assert alice.flags(insight) == []
+    alice.update(lie, retention="archived")
+    assert alice.links(insight).flags == ()
     alice.retract(lie, text)
     correction = alice.links(lie).superseded_by
-    assert alice.flags(insight) == [f"evidence {lie} was superseded by {correction}"]
+    assert alice.links(insight).flags == (f"evidence {lie} was superseded by {correction}",)
 
 
 @pytest.mark.parametrize("put", ["archive", "pin"])
@@ -340,13 +341,13 @@ def test_a_listeners_copy_is_evidence_wherever_it_is(
     bob, lie = bank.agent("bob"), alice.add(LIE).id
     copy = alice.tell("bob", lie).memory_id
     insight = concluded(bob, copy)
-    getattr(bob, put)(copy)
-    assert bob.flags(insight) == []
+    asked(bob, put, copy)
+    assert bob.links(insight).flags == ()
     (told,) = alice.retract(lie, TRUTH)
     why = "was superseded" if put == "archive" else "is contradicted"
-    assert bob.flags(insight) == [f"evidence {copy} {why} by {told.memory_id}"]
+    assert bob.links(insight).flags == (f"evidence {copy} {why} by {told.memory_id}",)
     bob.delete(told.memory_id)
-    assert bool(bob.flags(insight)) is (put == "archive")
+    assert bool(bob.links(insight).flags) is (put == "archive")
 
 
 def test_what_superseded_a_copy_before_stays(bank: MemoryBank, alice: AgentMemory) -> None:
@@ -362,12 +363,12 @@ def test_an_insight_from_a_flagged_insight_is_flagged(bank: MemoryBank, alice: A
     first = concluded(alice, other, lie)
     second = concluded(alice, other, first)
     third = concluded(alice, second, other)
-    assert alice.flags(third) == []
+    assert alice.links(third).flags == ()
     alice.delete(lie)
-    assert alice.flags(first) == [f"evidence {lie} was deleted"]
+    assert alice.links(first).flags == (f"evidence {lie} was deleted",)
     why = f"rests on {lie}, which was deleted"
-    assert alice.flags(second) == [f"evidence {first} {why}"]
-    assert alice.flags(third) == [f"evidence {second} {why}"]
+    assert alice.links(second).flags == (f"evidence {first} {why}",)
+    assert alice.links(third).flags == (f"evidence {second} {why}",)
 
 
 def test_a_long_row_of_insights_is_looked_through(bank: MemoryBank, alice: AgentMemory) -> None:
@@ -376,7 +377,7 @@ def test_a_long_row_of_insights_is_looked_through(bank: MemoryBank, alice: Agent
         for _ in range(500):
             last = concluded(alice, last)
     alice.delete(lie)
-    (flag,) = alice.flags(last)
+    (flag,) = alice.links(last).flags
     assert flag.endswith(f"rests on {lie}, which was deleted")
 
 
@@ -410,8 +411,8 @@ def test_expired_evidence_is_gone_before_and_after_a_sweep(bank: MemoryBank) -> 
     ann = bank.agent("ann")
     evidence = ann.add(LIE, ttl=2)
     insight = ann.add("do not drink <0 1>", kind="insight", evidence=[evidence.id])
-    assert ann.flags(insight.id) == []
+    assert ann.links(insight.id).flags == ()
     bank.advance(3)
-    before = ann.flags(insight.id)
+    before = ann.links(insight.id).flags
     bank.sweep()
-    assert before == ann.flags(insight.id) == [f"evidence {evidence.id} was deleted"]
+    assert before == ann.links(insight.id).flags == (f"evidence {evidence.id} was deleted",)

@@ -73,8 +73,8 @@ def test_cold_memories_count_for_tiers_and_caps(alice: AgentMemory) -> None:
 
 def test_archived_and_deleted_count_for_retention_alone(alice: AgentMemory) -> None:
     kept, hidden, gone, away = (alice.add(text, "critical") for text in "abcd")
-    alice.demote(hidden.id, "cold")
-    alice.archive(hidden.id)
+    alice.update(hidden.id, temperature="cold")
+    alice.update(hidden.id, retention="archived")
     alice.delete(gone.id)
     alice.forget(away.id)
     status = alice.status()
@@ -102,7 +102,7 @@ def test_of_all_agents_it_is_the_sum_and_the_fullest(bank: MemoryBank) -> None:
 def test_what_is_not_committed_yet_counts(bank: MemoryBank) -> None:
     with bank.transaction():
         first = bank.agent("alice").add("one")
-        bank.agent("alice").demote(first.id, "cold")
+        bank.agent("alice").update(first.id, temperature="cold")
         assert bank.status().temperatures["cold"].items == 1
 
 
@@ -199,7 +199,7 @@ def test_what_is_asked_for_repeatedly_is_to_be_promoted(alice: AgentMemory) -> N
     said = only(alice.status(), "recall")
     assert said.ids == (wanted.id,)
     assert "up to 2 times" in said.reason
-    alice.promote(wanted.id)
+    alice.update(wanted.id, temperature="hot")
     assert found(alice.status(), "recall") == []
 
 

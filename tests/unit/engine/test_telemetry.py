@@ -69,7 +69,7 @@ def test_banks_are_told_apart(program: Program, make_bank: MakeBank) -> None:
         bank = make_bank()
         telemetry.observe(bank.engine, program.provider)
         for each in range(number):
-            bank.agent("alice").promote(bank.agent("alice").add(f"{each}").id)
+            bank.agent("alice").update(bank.agent("alice").add(f"{each}").id, temperature="hot")
     points = program.points()["memory_promotion_count"]
     assert sorted(point.value for point in points) == [1, 2]
     assert len({point.attributes["bank"] for point in points}) == 2

@@ -28,6 +28,7 @@ from agents.exchange.row_files import Row, exported
 from agents.memory.metadata import KeptMetadata
 from agents.memory.requests import PLAIN_OPTIONS, NewMemories
 from agents.memory.sources import SOURCE, Heard
+from asking import asked
 from banks import Engine, everything, undone
 from embedders import Directions
 
@@ -80,7 +81,7 @@ def test_where_a_memory_is_forgotten_the_chain_ends_and_says_so(
     copy = bank.agent("bob").get(alice.tell("bob", own.id).memory_id)
     alice.delete(own.id)
     assert bank.chain(copy) == ((copy,), own.id)
-    alice.restore(own.id)
+    alice.update(own.id, retention="active")
     assert bank.chain(copy).is_whole
     alice.forget(own.id)
     assert bank.chain(copy).missing == own.id
@@ -137,7 +138,7 @@ def test_what_the_listener_deleted_is_stored_again_and_what_is_archived_is_not(
 ) -> None:
     bob, own = bank.agent("bob"), alice.add(NEWS)
     first = alice.tell("bob", own.id).memory_id
-    bob.archive(first)
+    bob.update(first, retention="archived")
     assert not alice.tell("bob", own.id).is_new
     assert bob.get(first).retention is Retention.ARCHIVED
     bob.delete(first)
@@ -149,7 +150,7 @@ def test_what_the_listener_deleted_is_stored_again_and_what_is_archived_is_not(
 def test_a_cold_copy_that_is_told_again_is_warm(bank: MemoryBank, alice: AgentMemory) -> None:
     bob, own = bank.agent("bob"), alice.add(NEWS)
     copy = alice.tell("bob", own.id).memory_id
-    bob.demote(copy, "cold")
+    bob.update(copy, temperature="cold")
     alice.tell("bob", own.id)
     assert bob.get(copy).temperature is Temperature.WARM
 
@@ -274,14 +275,14 @@ def test_what_was_superseded_can_be_told_after_it_was_restored(
     alice.delete(now.id)
     with pytest.raises(InvalidInput, match="was superseded; restore it first"):
         alice.tell("bob", former.id)
-    alice.restore(former.id)
+    alice.update(former.id, retention="active")
     assert alice.tell("bob", former.id).is_new
 
 
 def test_what_is_archived_and_not_superseded_can_be_told(
     bank: MemoryBank, alice: AgentMemory
 ) -> None:
-    own = alice.archive(alice.add(NEWS).id)
+    own = alice.update(alice.add(NEWS).id, retention="archived")
     assert alice.tell("bob", own.id).is_new
 
 
@@ -321,7 +322,7 @@ def test_all_of_it_comes_back(open_bank: Engine, tmp_path: Path, snapshots_on_cl
     own = alice.add(NEWS)
     copy = alice.tell("bob", own.id, note="n").memory_id
     alice.tell("bob", own.id)
-    bob.demote(copy, "cold")
+    bob.update(copy, temperature="cold")
     bank.checkpoint(tmp_path / "c.tmck")
     before, state = everything(bank), bank.state_hash()
     for _ in range(2):  # from events, then from a snapshot
@@ -446,7 +447,7 @@ def test_what_outlives_its_end_is_told_without_one(
 ) -> None:
     """A pinned or archived memory does not expire; its copy begins to live now."""
     own = alice.add(NEWS, ttl=2)
-    getattr(alice, how)(own.id)
+    asked(alice, how, own.id)
     early = alice.tell("bob", own.id)
     assert bank.agent("bob").get(early.memory_id).expires_tick == 2
     bank.advance(5)

@@ -144,9 +144,9 @@ def test_every_call_outside_a_transaction_is_in_the_journal_when_it_returns(
         lambda: bank.advance(1),
         lambda: alice.record_observation("y"),
         lambda: alice.add_many(["1", "2"]),
-        lambda: alice.promote(memory.id),
-        lambda: alice.archive(memory.id),
-        lambda: alice.restore(memory.id),
+        lambda: alice.update(memory.id, temperature="hot"),
+        lambda: alice.update(memory.id, retention="archived"),
+        lambda: alice.update(memory.id, retention="active"),
         lambda: alice.delete(memory.id),
         lambda: alice.forget(memory.id),
     ]
@@ -178,7 +178,7 @@ def test_no_code_of_the_user_runs_while_a_transaction_is_undone(open_bank: Engin
     alice.add("cold", temperature="cold")
     with undone(bank):
         alice.add("new", temperature="cold")
-        alice.promote(alice.all()[1].id)
+        alice.update(alice.all()[1].id, temperature="hot")
         asked.clear()
     assert asked == []
     assert contents(bank) == ["hot", "warm", "cold"]

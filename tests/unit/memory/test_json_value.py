@@ -32,7 +32,7 @@ def test_a_value_comes_back(value: object) -> None:
 def test_a_value_lives_through_reopening_checkpoint_and_cold(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         memory = bank.agent("alice").add("With a value", value=NESTED)
-        bank.agent("alice").demote(memory.id, "cold")
+        bank.agent("alice").update(memory.id, temperature="cold")
         bank.checkpoint(tmp_path / "then.ckpt")
         before = bank.state_hash()
     with MemoryBank.open(tmp_path / "bank") as bank:

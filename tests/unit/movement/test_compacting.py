@@ -168,7 +168,7 @@ def test_a_compaction_in_a_failed_transaction_never_happened(bank: MemoryBank) -
 def test_compaction_does_not_touch_what_is_archived(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     archived = alice.add("a", tags=["blocker"])
-    alice.archive(archived.id)
+    alice.update(archived.id, retention="archived")
     assert moved(bank.compact()) == (0, 0, 0)
     assert alice.get(archived.id).temperature is WARM
 

@@ -107,7 +107,7 @@ def test_pruned_memories_can_be_restored(make_bank: Engine) -> None:
     alice = bank.agent("alice")
     (memory,) = cold_ones(alice, 1)
     bank.prune()
-    assert alice.restore(memory.id).temperature is COLD
+    assert alice.update(memory.id, retention="active").temperature is COLD
     assert alice.all() == [memory]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from agents import AgentMemory, MemoryBank
+from asking import asked
 from banks import Engine
 from movements import COLD, HOT, WARM, added_hot, hot, used
 
@@ -37,7 +38,7 @@ def test_the_next_add_does_not_eject_what_was_promoted(make_bank: Engine, room: 
     for memory in added_hot(alice, *[f"used {n} <1 {n}>" for n in range(room)]):
         used(alice, memory, memory.content, 5)
     promoted = alice.add("promoted")
-    assert alice.promote(promoted.id)
+    assert alice.update(promoted.id, temperature="hot")
     relevances = {each.content: each.relevance for each in alice.all(temperature="hot")}
     assert max(relevances, key=relevances.__getitem__) == "promoted"
     added_hot(alice, "a", "b", "c")
@@ -47,14 +48,14 @@ def test_the_next_add_does_not_eject_what_was_promoted(make_bank: Engine, room: 
 
 def test_a_new_memory_that_hot_has_no_room_for_is_warm(make_bank: Engine) -> None:
     alice = make_bank(temperature={"hot_max_facts": 1}).agent("alice")
-    alice.promote(alice.add("promoted").id)
+    alice.update(alice.add("promoted").id, temperature="hot")
     assert alice.add("new", temperature="hot").temperature is WARM
 
 
 def test_what_others_are_used_more_than_leaves(make_bank: Engine) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     (often,) = added_hot(alice, "often <1 0>")
-    alice.promote(alice.add("promoted <0 1>").id)
+    alice.update(alice.add("promoted <0 1>").id, temperature="hot")
     used(alice, often, "<1 0>", 4)
     added_hot(alice, "new")
     assert hot(alice) == ["often", "new"]
@@ -63,7 +64,7 @@ def test_what_others_are_used_more_than_leaves(make_bank: Engine) -> None:
 def test_the_later_promotion_is_the_more_relevant(make_bank: Engine) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     for name in ("first", "second", "third"):
-        alice.promote(alice.add(name).id)
+        alice.update(alice.add(name).id, temperature="hot")
     assert hot(alice) == ["second", "third"]
 
 
@@ -71,7 +72,7 @@ def test_promoting_what_is_hot_makes_it_the_most_relevant(make_bank: Engine) -> 
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     first, second = added_hot(alice, "first <1 0>", "second <0 1>")
     used(alice, second, "<0 1>", 3)
-    assert alice.promote(first.id) is False  # it was hot
+    assert asked(alice, "promote", first.id) is False  # it was hot
     assert alice.get(first.id).relevance > alice.get(second.id).relevance
     added_hot(alice, "third")
     assert hot(alice) == ["first", "third"]
@@ -83,7 +84,7 @@ def test_a_promotion_is_kept_after_reopening(open_bank: Engine) -> None:
     for memory in added_hot(alice, "a <1 0>", "b <0 1>"):
         used(alice, memory, memory.content, 3)
     promoted = alice.add("promoted")
-    alice.promote(promoted.id)
+    alice.update(promoted.id, temperature="hot")
     expected = tuple(alice.get(promoted.id))
     alice = open_bank().agent("alice")
     assert tuple(alice.get(promoted.id)) == expected

@@ -23,6 +23,7 @@ from agents import (
     TierFull,
 )
 from agents.simulation.tick.loop import Loop
+from asking import asked, asker
 from banks import MANUAL, Engine, child, undone, value
 from embedders import Counting, Directions
 from worlds import Diary, Mind
@@ -47,7 +48,7 @@ def seen(agent: AgentMemory) -> list[set[str]]:
         [row.memory.content for row in agent.explain("<1 0>", 50) if row.rank],
         agent.get_relevant_memories("<1 0>", 50).splitlines(),
         agent.get_relevant_memories("", 50).splitlines(),
-        agent.hot_context().splitlines(),
+        agent.get_relevant_memories().splitlines(),
     ]
     return [{text.removeprefix("- ").split(" <")[0] for text in texts} for texts in found]
 
@@ -88,7 +89,7 @@ def test_an_archived_memory_is_read_by_its_id_and_never_found(
     memory = alice.add("gone <1 0>", temperature=temperature)
     alice.add("here <1 0>", temperature="hot")
     assert is_seen(alice, "gone")
-    archived = alice.archive(memory.id)
+    archived = alice.update(memory.id, retention="archived")
     assert archived.retention is ARCHIVED
     assert alice.get(memory.id) == alice.find(memory.sequence) == archived
     assert not is_seen(alice, "gone")
@@ -103,18 +104,18 @@ def test_archiving_leaves_everything_else_alone(bank: MemoryBank, temperature: s
         "a", "important", {"k": 1}, kind="entity", tags=["t"], temperature=temperature, ttl=99
     )
     bank.advance(3)
-    archived = alice.archive(memory.id)
+    archived = alice.update(memory.id, retention="archived")
     assert archived == memory._replace(retention=ARCHIVED)
-    assert alice.restore(memory.id) == memory == alice.get(memory.id)
+    assert alice.update(memory.id, retention="active") == memory == alice.get(memory.id)
     assert alice.all() == [memory]
 
 
 def test_archiving_twice_and_restoring_what_is_active_change_nothing(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     memory = alice.add("a")
-    assert alice.restore(memory.id) == memory
-    archived, before = alice.archive(memory.id), bank.state_hash()
-    assert alice.archive(memory.id) == archived
+    assert alice.update(memory.id, retention="active") == memory
+    archived, before = alice.update(memory.id, retention="archived"), bank.state_hash()
+    assert alice.update(memory.id, retention="archived") == archived
     assert bank.state_hash() == before
 
 
@@ -122,24 +123,24 @@ def test_archiving_twice_and_restoring_what_is_active_change_nothing(bank: Memor
 def test_a_restored_memory_is_found_as_before(alice: AgentMemory, temperature: str) -> None:
     memory = alice.add("back <1 0>", temperature=temperature)
     before = seen(alice)
-    alice.archive(memory.id)
-    alice.restore(memory.id)
+    alice.update(memory.id, retention="archived")
+    alice.update(memory.id, retention="active")
     assert seen(alice) == before
 
 
 def test_an_archived_memory_stays_so_after_reopening(open_bank: Engine) -> None:
     alice = open_bank().agent("alice")
     memory = alice.add("a <1 0>", "important", {"k": 1}, temperature="hot")
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     alice = open_bank().agent("alice")
     assert not is_seen(alice, "a")
-    assert alice.restore(memory.id) == memory
+    assert alice.update(memory.id, retention="active") == memory
 
 
 def test_cold_and_active_is_recallable_archived_and_hot_is_not(alice: AgentMemory) -> None:
     alice.add("cold <1 0>", temperature="cold")
     hot = alice.add("hot <1 0>", temperature="hot")
-    alice.archive(hot.id)
+    alice.update(hot.id, retention="archived")
     assert alice.get(hot.id).temperature is HOT
     assert [item.content for item in alice.recall("<1 0>").items] == ["cold <1 0>"]
     assert "hot <1 0>" not in alice.get_relevant_memories("<1 0>")
@@ -147,7 +148,7 @@ def test_cold_and_active_is_recallable_archived_and_hot_is_not(alice: AgentMemor
 
 def test_the_tier_of_an_archived_memory_can_change(alice: AgentMemory) -> None:
     memory = alice.add("a")
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     changed = alice.set_tier(memory.id, "low")
     assert (changed.tier, changed.retention) == (Tier.LOW, ARCHIVED)
 
@@ -163,10 +164,10 @@ def test_a_pinned_memory_is_not_taken_away_the_error_says_to_unpin(
     pin = alice.add("a", "pinned")
     before = bank.state_hash()
     with pytest.raises(MemoryPinned, match=rf"memory {pin.id} is pinned .*unpin it first"):
-        getattr(alice, method)(pin.id)
+        asked(alice, method, pin.id)
     assert bank.state_hash() == before
     alice.unpin(pin.id)
-    getattr(alice, method)(pin.id)
+    asked(alice, method, pin.id)
     assert alice.all() == []
 
 
@@ -177,9 +178,9 @@ def test_a_pinned_memory_is_not_taken_away_the_error_says_to_unpin(
 def test_restoring_a_critical_memory_respects_the_cap(make_bank: Engine, method: str) -> None:
     alice = make_bank(memory={"max_critical": 2}).agent("alice")
     gone = alice.add("gone", "critical")
-    getattr(alice, method)(gone.id)
+    asked(alice, method, gone.id)
     alice.add_many([("b", "critical"), ("c", "critical")])
-    alice.restore(gone.id)
+    alice.update(gone.id, retention="active")
     assert [each.content for each in alice.all("critical")] == ["gone", "c"]
 
 
@@ -189,10 +190,10 @@ def test_restoring_into_a_full_tier_is_refused_where_the_settings_say_so(
     own = {"max_critical": 1, "on_tier_full": "reject"}
     alice = make_bank(memory=own).agent("alice")
     gone = alice.add("gone", "critical")
-    alice.archive(gone.id)
+    alice.update(gone.id, retention="archived")
     alice.add("b", "critical")
     with pytest.raises(TierFull):
-        alice.restore(gone.id)
+        alice.update(gone.id, retention="active")
     assert alice.get(gone.id).retention is ARCHIVED
 
 
@@ -201,9 +202,9 @@ def test_many_archived_critical_memories_come_back_within_the_cap(make_bank: Eng
     gone = []
     for number in range(5):
         gone.append(alice.add(f"{number}", "critical", temperature=("warm", "cold")[number % 2]))
-        alice.archive(gone[-1].id)
+        alice.update(gone[-1].id, retention="archived")
     for memory in gone:
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
         assert alice.count("critical") <= 2
     assert alice.count() == 5
 
@@ -222,7 +223,7 @@ def test_a_deleted_memory_is_not_found_and_can_be_restored(
     assert alice.count() == 0
     with pytest.raises(MemoryNotFound, match="it was deleted; restore it first"):
         alice.get(memory.id)
-    assert alice.restore(memory.id) == memory
+    assert alice.update(memory.id, retention="active") == memory
     assert is_seen(alice, "gone")
 
 
@@ -230,11 +231,11 @@ def test_an_archived_memory_can_be_deleted_and_a_deleted_one_not_archived(
     alice: AgentMemory,
 ) -> None:
     memory = alice.add("a")
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     alice.delete(memory.id)
     with pytest.raises(MemoryNotFound):
-        alice.archive(memory.id)
-    assert alice.restore(memory.id).retention is ACTIVE
+        alice.update(memory.id, retention="archived")
+    assert alice.update(memory.id, retention="active").retention is ACTIVE
 
 
 def test_a_deleted_memory_is_purged_after_its_grace(bank: MemoryBank) -> None:
@@ -244,21 +245,21 @@ def test_a_deleted_memory_is_purged_after_its_grace(bank: MemoryBank) -> None:
     alice.delete(memory.id)
     bank.advance(5 + GRACE - 1)
     bank.sweep()
-    assert alice.restore(memory.id) == memory
+    assert alice.update(memory.id, retention="active") == memory
     alice.delete(memory.id)
     bank.advance(5 + GRACE - 1 + GRACE)
     bank.sweep()
     with pytest.raises(MemoryNotFound):
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
 
 
 def test_an_archived_memory_is_never_purged_by_time(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     memory = alice.add("a")
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     bank.advance(10**6)
     bank.sweep()
-    assert alice.restore(memory.id) == memory
+    assert alice.update(memory.id, retention="active") == memory
 
 
 def test_the_grace_is_a_setting(make_bank: Engine) -> None:
@@ -268,12 +269,12 @@ def test_the_grace_is_a_setting(make_bank: Engine) -> None:
     alice.delete(memory.id)
     bank.advance(2)
     bank.sweep()
-    alice.restore(memory.id)
+    alice.update(memory.id, retention="active")
     alice.delete(memory.id)
     bank.advance(5)
     bank.sweep()
     with pytest.raises(MemoryNotFound):
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
 
 
 def test_each_tick_of_a_simulation_sweeps(make_bank: Engine) -> None:
@@ -387,7 +388,7 @@ def test_a_pin_demoted_by_the_cap_expires_again(make_bank: Engine) -> None:
 def test_an_archived_memory_does_not_expire(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     memory = alice.add("a", ttl=5)
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     bank.advance(9)
     bank.sweep()
     assert alice.get(memory.id).retention is ARCHIVED
@@ -424,7 +425,7 @@ def test_a_checkpoint_keeps_temperature_use_lifetime_and_retention(
     bank.advance(2)
     alice.recall("<1 0>")
     alice.search("<1 0>")
-    alice.archive(archived.id)
+    alice.update(archived.id, retention="archived")
     alice.delete(deleted.id)
     expected = bank.state_hash(), [tuple(each) for each in alice.all()]
     bank.checkpoint(tmp_path / "now.tmck")
@@ -441,7 +442,7 @@ def test_a_checkpoint_keeps_temperature_use_lifetime_and_retention(
             each.advance(9)
             each.sweep()
         assert there.all() == alice.all() == []
-        assert there.restore(deleted.id) == deleted
+        assert there.update(deleted.id, retention="active") == deleted
 
 
 def test_a_sweep_with_nothing_to_do_writes_nothing(open_bank: Engine, folder: Path) -> None:
@@ -474,11 +475,12 @@ def test_a_forgotten_memory_is_gone_whatever_it_was(
     alice = bank.agent("alice")
     memory = alice.add("gone <1 0>", temperature=temperature)
     if first != "active":
-        getattr(alice, {"archived": "archive", "deleted": "delete"}[first])(memory.id)
+        alice.update(memory.id, retention=first)
     alice.forget(memory.id)
     assert not is_seen(alice, "gone")
     calls: list[Callable[[str], object]] = [
-        alice.get, alice.restore, alice.archive, alice.delete, alice.forget, alice.pin,
+        alice.get, alice.delete, alice.forget, alice.pin,
+        asker(alice, "restore"), asker(alice, "archive"),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(MemoryNotFound):
@@ -502,14 +504,14 @@ def a_life(bank: MemoryBank, temperature: str) -> Memory:
     bank.advance(1)
     alice.set_tier(memory.id, "critical")
     alice.search("<1 0>")
-    alice.demote(memory.id, "cold")
+    alice.update(memory.id, temperature="cold")
     alice.recall("<1 0>")
-    alice.archive(memory.id)
-    alice.restore(memory.id)
+    alice.update(memory.id, retention="archived")
+    alice.update(memory.id, retention="active")
     bank.advance(2)
     alice.set_tier(memory.id, "normal")
     if temperature != "hot":
-        alice.demote(memory.id, temperature)
+        alice.update(memory.id, temperature=temperature)
     return alice.get(memory.id)
 
 
@@ -767,14 +769,14 @@ def test_the_past_of_what_was_archived_or_deleted_is_as_it_was(
     alice = bank.agent("alice")
     archived, deleted = alice.add("archived"), alice.add("deleted", temperature="cold")
     bank.advance(1)
-    alice.archive(archived.id)
+    alice.update(archived.id, retention="archived")
     alice.delete(deleted.id)
     bank.advance(2)
     with MemoryBank.at(folder, 0, embedder=Directions()) as past:
         assert past.agent("alice").all() == [archived, deleted]
     with MemoryBank.at(folder, 1, embedder=Directions()) as past:
         assert past.agent("alice").all() == []
-        assert past.agent("alice").restore(deleted.id) == deleted
+        assert past.agent("alice").update(deleted.id, retention="active") == deleted
 
 
 def test_the_same_text_of_another_memory_stays(bank: MemoryBank) -> None:
@@ -805,24 +807,28 @@ def test_a_bank_can_not_be_vacuumed_inside_a_transaction(bank: MemoryBank) -> No
 def test_spilling_or_moving_a_deleted_memory_is_memory_not_found(alice: AgentMemory) -> None:
     memory = alice.add("a", temperature="hot")
     alice.delete(memory.id)
-    for call in (alice.promote, alice.demote, lambda each: alice.spill(ids=[each])):
+    for call in (
+        asker(alice, "promote"),
+        asker(alice, "demote"),
+        lambda each: alice.spill(ids=[each]),
+    ):
         with pytest.raises(MemoryNotFound):
             call(memory.id)
 
 
 def test_spilling_an_archived_memory_moves_nothing(alice: AgentMemory) -> None:
     memory = alice.add("a", temperature="hot")
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     assert alice.spill(ids=[memory.id]).moved == {}
     with pytest.raises(InvalidInput, match="restore"):
-        alice.demote(memory.id)
+        alice.update(memory.id, temperature="warm")
 
 
 def test_an_expired_memory_that_is_restored_stays(bank: MemoryBank, alice: AgentMemory) -> None:
     memory = alice.add("an offer", ttl=3)
     bank.advance(5)
     bank.sweep()
-    assert alice.restore(memory.id).expires_tick is None
+    assert alice.update(memory.id, retention="active").expires_tick is None
     bank.sweep()
     assert [each.id for each in alice.all()] == [memory.id]
 
@@ -846,11 +852,11 @@ def test_after_the_grace_period_nothing_is_restored_even_before_a_sweep(
     memory = alice.add("a")
     alice.delete(memory.id)
     bank.advance(3)
-    alice.restore(memory.id)
+    alice.update(memory.id, retention="active")
     alice.delete(memory.id)
     bank.advance(7)
     with pytest.raises(MemoryNotFound, match="grace"):
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
 
 
 def test_pinning_and_archiving_from_two_threads_take_turns(bank: MemoryBank) -> None:
@@ -867,7 +873,7 @@ def test_pinning_and_archiving_from_two_threads_take_turns(bank: MemoryBank) -> 
         other.start()
         begin.wait()
         with contextlib.suppress(MemoryPinned):
-            alice.archive(memory.id)
+            alice.update(memory.id, retention="archived")
         other.join()
         found = alice.get(memory.id)
         assert (found.temperature, found.retention) == (HOT, Retention.ACTIVE)
@@ -884,5 +890,5 @@ def test_without_grace_what_expired_is_purged_in_the_same_sweep(
     bank.advance(2)
     bank.sweep()
     with pytest.raises(MemoryNotFound):
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
     assert bank.metrics()["memory_purge_count"] == 1

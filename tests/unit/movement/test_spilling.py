@@ -6,6 +6,7 @@ import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import Spill
+from asking import asked
 from banks import Engine
 from movements import COLD, HOT, WARM, added_hot, hot, small, temperatures, used
 
@@ -29,7 +30,7 @@ def test_hot_over_its_tokens_after_a_promotion_spills(make_bank: Engine) -> None
     alice = small(make_bank)
     added_hot(alice, "a" * 7, "b" * 7, "c" * 7)
     warm = alice.add("d" * 7)
-    assert alice.promote(warm.id)
+    assert alice.update(warm.id, temperature="hot")
     assert hot(alice) == ["b" * 7, "c" * 7, "d" * 7]
 
 
@@ -45,9 +46,9 @@ def test_pinning_spills_what_no_longer_fits(make_bank: Engine) -> None:
 def test_restoring_a_hot_memory_spills_what_no_longer_fits(make_bank: Engine) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     first, *_ = added_hot(alice, "a", "b")
-    alice.archive(first.id)
+    alice.update(first.id, retention="archived")
     added_hot(alice, "c")
-    alice.restore(first.id)
+    alice.update(first.id, retention="active")
     assert hot(alice) == ["a", "c"]
 
 
@@ -120,7 +121,7 @@ def test_a_recall_of_an_item_larger_than_the_whole_budget_says_so(make_bank: Eng
 def test_promoting_an_item_larger_than_the_whole_budget_is_false(make_bank: Engine) -> None:
     alice = small(make_bank)
     giant = alice.add("x" * 40)
-    assert alice.promote(giant.id) is False
+    assert asked(alice, "promote", giant.id) is False
     assert alice.get(giant.id).temperature is WARM
 
 
@@ -137,7 +138,7 @@ def test_pinned_memories_never_spill_but_count(make_bank: Engine) -> None:
 def test_without_auto_spill_hot_keeps_all(make_bank: Engine) -> None:
     alice = small(make_bank, auto_spill=False, hot_max_facts=2)
     added_hot(alice, *("a" * 20, "b" * 20, "c" * 60))
-    assert alice.promote(alice.add("d" * 20).id)
+    assert alice.update(alice.add("d" * 20).id, temperature="hot")
     assert len(hot(alice)) == 4
     assert set(alice.spill().moved.values()) <= {WARM, COLD}  # asked for, it spills
     assert hot(alice) == ["d" * 20]

@@ -233,13 +233,13 @@ def test_no_tier_and_no_temperature_changes_id_vector_text_or_scope(bank: Memory
     before = vector(bank, first)
     steps: list[Callable[[], object]] = [
         *(lambda tier=tier: alice.set_tier(first.id, tier) for tier in (4, 2, 1, 3)),
-        lambda: alice.demote(first.id, "cold"),
+        lambda: alice.update(first.id, temperature="cold"),
         *(lambda tier=tier: alice.set_tier(first.id, tier) for tier in (4, 2, 1, 3)),
-        lambda: alice.promote(first.id),
-        lambda: alice.demote(first.id),
+        lambda: alice.update(first.id, temperature="hot"),
+        lambda: alice.update(first.id, temperature="warm"),
         lambda: alice.pin(first.id),
         lambda: alice.unpin(first.id, "low"),
-        lambda: alice.demote(first.id, "cold"),
+        lambda: alice.update(first.id, temperature="cold"),
         lambda: alice.pin(first.id),
         lambda: alice.unpin(first.id),
     ]
@@ -268,8 +268,8 @@ def test_cold_to_hot_to_cold_is_lossless(bank: MemoryBank) -> None:
     memory = alice.add("a <1 2>", "important", {"n": 1}, tags=["x"], temperature="cold", ttl=9)
     alice.recall("a <1 2>", auto_promote=False)
     before, bits = alice.get(memory.id), vector(bank, memory)
-    assert alice.promote(memory.id)
-    assert alice.demote(memory.id, "cold")
+    assert alice.update(memory.id, temperature="hot")
+    assert alice.update(memory.id, temperature="cold")
     after = alice.get(memory.id)
     assert after == before
     assert vector(bank, after) == bits
@@ -293,7 +293,7 @@ def test_pinning_an_archived_memory_makes_it_hot_and_active(
     alice: AgentMemory, temperature: str
 ) -> None:
     memory = alice.add("a", temperature=temperature)
-    alice.archive(memory.id)
+    alice.update(memory.id, retention="archived")
     pinned = alice.pin(memory.id)
     assert (pinned.temperature, pinned.retention) == (HOT, Retention.ACTIVE)
     assert alice.all() == [pinned]
@@ -348,10 +348,10 @@ def test_hot_memories_come_most_recently_accessed_first(bank: MemoryBank) -> Non
     alice.add("second <0 1>", temperature="hot")
     bank.advance(1)
     alice.add("third <0 0 1>", temperature="hot")
-    assert lines(alice.hot_context()) == ["third <0 0 1>", "second <0 1>", "first <1 0>"]
+    assert lines(alice.get_relevant_memories()) == ["third <0 0 1>", "second <0 1>", "first <1 0>"]
     bank.advance(2)
     alice.search("<1 0>", 1)
-    assert lines(alice.hot_context()) == ["first <1 0>", "third <0 0 1>", "second <0 1>"]
+    assert lines(alice.get_relevant_memories()) == ["first <1 0>", "third <0 0 1>", "second <0 1>"]
 
 
 def test_warm_memories_are_reranked_by_tier(alice: AgentMemory) -> None:
@@ -400,32 +400,32 @@ def crowded(make_bank: MakeBank, **limits: int) -> AgentMemory:
 
 def test_one_that_does_not_fit_is_skipped_and_smaller_ones_still_go_in(make_bank: MakeBank) -> None:
     alice = crowded(make_bank, hot_max_tokens=20)
-    assert lines(alice.hot_context()) == ["c" * 7, "a" * 7]
+    assert lines(alice.get_relevant_memories()) == ["c" * 7, "a" * 7]
     assert lines(alice.get_relevant_memories("x")) == ["c" * 7, "a" * 7]
 
 
 def test_hot_memories_that_just_fit_all_go_in(make_bank: MakeBank) -> None:
-    assert len(lines(crowded(make_bank, hot_max_tokens=60).hot_context())) == 3
-    assert len(lines(crowded(make_bank, hot_max_tokens=59).hot_context())) == 2
+    assert len(lines(crowded(make_bank, hot_max_tokens=60).get_relevant_memories())) == 3
+    assert len(lines(crowded(make_bank, hot_max_tokens=59).get_relevant_memories())) == 2
 
 
 def test_no_more_hot_memories_than_facts_are_allowed(make_bank: MakeBank) -> None:
-    assert lines(crowded(make_bank, hot_max_facts=2).hot_context()) == ["c" * 7, "b" * 37]
+    assert lines(crowded(make_bank, hot_max_facts=2).get_relevant_memories()) == ["c" * 7, "b" * 37]
 
 
 def test_pinned_memories_count_against_the_limits_of_hot(make_bank: MakeBank) -> None:
     alice = crowded(make_bank, hot_max_facts=2)
     alice.add("pin", "pinned")
-    assert lines(alice.hot_context()) == ["pin", "c" * 7]
+    assert lines(alice.get_relevant_memories()) == ["pin", "c" * 7]
     alice = crowded(make_bank, hot_max_tokens=40)
     alice.add("p" * 19, "pinned")  # with its label 31 of 40
-    assert lines(alice.hot_context()) == ["p" * 19]
+    assert lines(alice.get_relevant_memories()) == ["p" * 19]
 
 
 def test_pinned_memories_come_even_beyond_the_limits_of_hot(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_tokens": 1, "hot_max_facts": 1}).agent("alice")
     alice.add_many([("pin 1", "pinned"), ("pin 2", "pinned")])
-    assert lines(alice.hot_context()) == ["pin 1", "pin 2"]
+    assert lines(alice.get_relevant_memories()) == ["pin 1", "pin 2"]
 
 
 def test_a_hot_memory_left_out_of_the_context_is_not_ranked_instead(make_bank: MakeBank) -> None:
@@ -442,19 +442,19 @@ def test_a_token_budget_holds_for_hot_memories_too(make_bank: MakeBank) -> None:
 
 
 def test_the_hot_context_is_the_hot_block_alone(alice: AgentMemory) -> None:
-    assert alice.hot_context() == "(No relevant memories)"
+    assert alice.get_relevant_memories() == "(No relevant memories)"
     alice.add("warm")
     alice.add("cold", temperature="cold")
-    assert alice.hot_context() == "(No relevant memories)"
+    assert alice.get_relevant_memories() == "(No relevant memories)"
     alice.add("hot", "critical", temperature="hot")
     alice.add("pin", "pinned")
-    assert alice.hot_context() == "- [pinned] pin\n- [critical] hot"
+    assert alice.get_relevant_memories() == "- [pinned] pin\n- [critical] hot"
 
 
 def test_the_hot_context_counts_as_no_use(bank: MemoryBank) -> None:
     memory = bank.agent("alice").add("hot", temperature="hot")
     bank.advance(1)
-    bank.agent("alice").hot_context()
+    bank.agent("alice").get_relevant_memories()
     assert bank.agent("alice").get(memory.id).access_count == 0
 
 
@@ -621,7 +621,7 @@ def test_neither_warm_nor_anothers_hits_eat_cold_slots_in_mem0s_store(bank: Memo
     again = alice.add("promoted since <1 0>", tags=["x"], temperature="cold")
     bank.add_many([("bob", text, 3, None, {"temperature": "cold"}) for text in near])
     bank.sync()
-    alice.promote(again.id)  # the store does not know that yet
+    alice.update(again.id, temperature="hot")  # the store does not know that yet
     assert texts(alice.search("<1 0>", 1, temperature="cold")) == ["cold <1 1>"]
     assert texts(alice.search("<1 0>", 1, temperature="cold", tags="x")) == ["cold <1 1>"]
 
@@ -665,7 +665,7 @@ def test_a_search_with_cold_gives_the_pinned_first_and_ranks_by_tier(alice: Agen
 def test_a_search_with_cold_scores_as_a_warm_search_does(alice: AgentMemory) -> None:
     memory = alice.add("a <3 1>")
     (warm,) = alice.search("<1 0>")
-    alice.demote(memory.id, "cold")
+    alice.update(memory.id, temperature="cold")
     (cold,) = alice.search("<1 0>", include_cold=True)
     assert warm[1:] == cold[1:]
 
@@ -734,7 +734,7 @@ def test_cold_critical_memories_count_for_the_cap(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_critical": 2}).agent("alice")
     old = [alice.add(f"old {n}", "critical") for n in range(2)]
     for memory in old:
-        alice.demote(memory.id, "cold")
+        alice.update(memory.id, temperature="cold")
     alice.add("new", "critical")
     assert criticals(alice) == ["old 1", "new"]  # the oldest, a cold one, was demoted
     demoted = alice.get(old[0].id)
@@ -746,7 +746,7 @@ def test_caps_do_not_leak_through_cold_however_often(make_bank: MakeBank) -> Non
     for number in range(12):
         memory = alice.add(f"{number} <1 0>", "critical")
         assert alice.count("critical") <= 3
-        alice.demote(memory.id, "cold")
+        alice.update(memory.id, temperature="cold")
         assert alice.count("critical") <= 3
     assert len(alice.recall("<1 0>", limit=50).promoted) == 12
     assert criticals(alice) == [f"{n} <1 0>" for n in (9, 10, 11)]
@@ -782,7 +782,7 @@ def test_an_archived_critical_memory_takes_no_place(make_bank: MakeBank) -> None
     alice = make_bank(memory={"max_critical": 1}).agent("alice")
     for temperature in ("warm", "cold"):
         gone = alice.add(f"{temperature} gone", "critical", temperature=temperature)
-        alice.archive(gone.id)
+        alice.update(gone.id, retention="archived")
     alice.add("new", "critical")
     assert criticals(alice) == ["new"]
 

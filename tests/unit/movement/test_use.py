@@ -68,7 +68,7 @@ def test_blank_queries_explanations_and_reading_do_not_count(alice: AgentMemory)
     alice.search(" ", include_cold=True)
     alice.get_relevant_memories("")
     alice.explain("<1 0>")
-    alice.hot_context()
+    alice.get_relevant_memories()
     alice.all()
     for each in (memory, cold):
         assert tuple(alice.get(each.id))[-3:] == (0, None, 0.5)

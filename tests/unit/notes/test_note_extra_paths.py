@@ -89,7 +89,7 @@ def test_extra_paths_are_read_and_searched_and_never_written(tmp_path: Path) -> 
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL, notes=notes) as bank:
         alice = bank.agent("alice")
         assert found(alice, "dragon") == ["extra/handbook/deep/rules.md#L1"]
-        assert alice.memory_get("extra/handbook/deep/rules.md").text.startswith("the dragon")
+        assert alice.notes.lines("extra/handbook/deep/rules.md").text.startswith("the dragon")
         with pytest.raises(NoteRefused, match="only read"):
             alice.notes.write("extra/handbook/deep/rules.md", "x")
     assert (shared / "deep/rules.md").read_text() == "the dragon sleeps at noon\n"

@@ -278,5 +278,7 @@ def test_a_sweep_reads_a_commit_once_for_all_its_chunks(
 
     monkeypatch.setattr(Journal, "commits", counted)
     bank.sweep()
-    assert [len(bank.agent(name).hidden(Retention.DELETED)) for name in bank.agents()] == [0] * 9
+    assert [len(bank.agent(name).all(retention=Retention.DELETED)) for name in bank.agents()] == [
+        0
+    ] * 9
     assert 0 < len(read) == len(set(read)) < 9

@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_note_in_a_folder_below_is_indexed_and_cited(alice: AgentMemory, folder: Path) -> None:
     (folder / "bridge.md").write_text("the dragon sleeps at noon\n")
     assert found(alice, "dragon") == ["memory/projects/2026/bridge.md#L1"]
-    assert alice.memory_get("memory/projects/2026/bridge.md").text == "the dragon sleeps at noon\n"
+    assert alice.notes.lines("memory/projects/2026/bridge.md").text == "the dragon sleeps at noon\n"
     assert alice.notes.paths() == ["memory/projects/2026/bridge.md"]
     (folder / "bridge.md").unlink()
     assert alice.notes.sync().removed == ("memory/projects/2026/bridge.md",)

@@ -15,7 +15,10 @@ def test_a_note_is_found_whatever_its_temperature(bank: MemoryBank, alice: Agent
     alice.notes.write("MEMORY.md", DRAGON)
     (chunk,) = alice.all()
     warm = alice.memory_search("when does the dragon sleep?")
-    for change in (lambda: alice.demote(chunk.id, "cold"), lambda: alice.archive(chunk.id)):
+    for change in (
+        lambda: alice.update(chunk.id, temperature="cold"),
+        lambda: alice.update(chunk.id, retention="archived"),
+    ):
         change()
         assert alice.search("when does the dragon sleep?") == []
         (finding,) = alice.memory_search("when does the dragon sleep?")
@@ -30,7 +33,7 @@ def test_cold_notes_and_warm_memories_are_ranked_together(alice: AgentMemory) ->
     alice.notes.write("memory/day.md", "a dragon is no fish\n")
     for memory in alice.all():
         if memory.kind == "note":
-            alice.demote(memory.id, "cold")
+            alice.update(memory.id, temperature="cold")
     texts = [each.snippet for each in alice.memory_search("the dragon sleeps at noon", 10, 0.0)]
     assert texts[0] == DRAGON
     assert set(texts) == {DRAGON, "a dragon is no fish\n", "a fish of the dragon"}
@@ -42,7 +45,7 @@ def test_a_cold_note_is_found_without_mem0s_store_and_again_after_opening(tmp_pa
     with MemoryBank.open(folder, storage=MANUAL) as bank:
         alice = bank.agent("alice")
         alice.notes.write("MEMORY.md", DRAGON)
-        alice.demote(alice.all()[0].id, "cold")
+        alice.update(alice.all()[0].id, temperature="cold")
         first = alice.memory_search("dragon")
     with MemoryBank.open(folder, storage=MANUAL) as bank:
         (again,) = bank.agent("alice").memory_search("dragon")
@@ -52,12 +55,12 @@ def test_a_cold_note_is_found_without_mem0s_store_and_again_after_opening(tmp_pa
 
 def test_a_chunk_that_was_deleted_or_has_left_its_note_is_not_found(alice: AgentMemory) -> None:
     alice.notes.write("MEMORY.md", DRAGON)
-    alice.demote(alice.all()[0].id, "cold")
+    alice.update(alice.all()[0].id, temperature="cold")
     alice.notes.write("MEMORY.md", "nothing\n")
     assert found(alice, "dragon") == []
     alice.notes.write("MEMORY.md", DRAGON)
     chunk = next(each for each in alice.all() if each.content == DRAGON)
-    alice.demote(chunk.id, "cold")
+    alice.update(chunk.id, temperature="cold")
     alice.delete(chunk.id)
     assert found(alice, "dragon") == []
 

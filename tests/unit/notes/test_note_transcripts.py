@@ -72,7 +72,7 @@ def test_a_transcript_is_found_and_cited_by_its_lines(alice: AgentMemory, file: 
     say(file, {"role": "assistant", "content": [{"type": "text", "text": "At noon."}]})
     assert found(alice, "when does the dragon sleep?") == [f"{PATH}#L2-L3"]
     assert note_texts(alice) == ["user: When does the dragon sleep?\nassistant: At noon.\n"]
-    assert alice.memory_get(PATH, 3, 1) == (PATH, 3, 3, "assistant: At noon.\n")
+    assert alice.notes.lines(PATH, 3, 1) == (PATH, 3, 3, "assistant: At noon.\n")
     assert alice.notes.paths() == [PATH]
     assert alice.notes.read(PATH).splitlines() == [
         "", "user: When does the dragon sleep?", "assistant: At noon.",
@@ -213,7 +213,7 @@ def test_transcripts_are_off_unless_the_settings_say_so(
     alice = reopen(transcripts=False)
     assert alice.notes.paths() == []
     with pytest.raises(NoteRefused, match="transcripts are not indexed"):
-        alice.memory_get(PATH)
+        alice.notes.lines(PATH)
     assert reopen().notes.paths() == [PATH]
     alice = reopen(transcripts=False)
     assert (alice.notes.paths(), note_texts(alice)) == ([], [])
@@ -246,7 +246,7 @@ def test_transcripts_are_only_read(alice: AgentMemory, file: Path, path: str) ->
 )
 def test_no_other_file_is_a_transcript(alice: AgentMemory, path: str) -> None:
     with pytest.raises(NoteRefused, match="is not a note's path"):
-        alice.memory_get(path)
+        alice.notes.lines(path)
 
 
 def test_a_link_is_no_transcript(alice: AgentMemory, file: Path, tmp_path: Path) -> None:
@@ -263,14 +263,14 @@ def test_agents_have_their_own_transcripts(alice: AgentMemory, file: Path) -> No
     say(file, user("the dragon sleeps"))
     bob = MemoryBank(alice.engine).agent("bob")
     assert found(bob, "dragon") == []
-    assert bob.memory_get(PATH).text == ""
+    assert bob.notes.lines(PATH).text == ""
 
 
 def test_very_many_messages_are_read_in_parts(alice: AgentMemory, file: Path) -> None:
     say(file, *(user(f"{n} " + "x" * 1000) for n in range(1200)))
     with pytest.raises(NoteRefused, match="ask for fewer lines"):
         alice.notes.read(PATH)
-    assert alice.memory_get(PATH, 1200).text.startswith("user: 1199 x")
+    assert alice.notes.lines(PATH, 1200).text.startswith("user: 1199 x")
 
 
 def test_a_message_that_is_too_long_for_a_chunk_is_cut(alice: AgentMemory, file: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_bank_that_goes_back_reads_the_rest_again(
         assert note_texts(copy.agent("alice")) == ["user: one\n"]
         assert copy.agent("alice").notes.paths() == [PATH]
         with pytest.raises(NoteRefused, match="a copy of a bank has no transcripts"):
-            copy.agent("alice").memory_get(PATH)
+            copy.agent("alice").notes.lines(PATH)
     MemoryBank(alice.engine).close()
     history.rewind(folder, 0)
     alice = reopen()

@@ -148,7 +148,7 @@ def test_a_note_is_found_with_file_and_lines(alice: AgentMemory, folder: Path) -
     assert citation is not None
     path, first, last = re.fullmatch(r"(.+)#L(\d+)-L(\d+)", citation).groups()  # type: ignore[union-attr]
     assert path == "memory/2026-01-20.md"
-    got = alice.memory_get(path, int(first), int(last) - int(first) + 1)
+    got = alice.notes.lines(path, int(first), int(last) - int(first) + 1)
     assert "It sleeps at noon." in got.text
     assert got.text == "".join(text.splitlines(keepends=True)[int(first) - 1 : int(last)])
 
@@ -273,22 +273,22 @@ def test_a_note_in_a_context_does_not_show_the_end_of_its_last_line(alice: Agent
 
 def test_exactly_these_lines_come_back(alice: AgentMemory) -> None:
     alice.notes.write("MEMORY.md", "one\r\ntwo\nthree\u2028still three\nfour")
-    assert alice.memory_get("MEMORY.md", 2, 2) == (
+    assert alice.notes.lines("MEMORY.md", 2, 2) == (
         "MEMORY.md", 2, 3, "two\nthree\u2028still three\n",
     )  # fmt: skip
-    assert alice.memory_get("MEMORY.md").text == "one\r\ntwo\nthree\u2028still three\nfour"
-    assert alice.memory_get("MEMORY.md", 4, 100).last == 4
-    assert alice.memory_get("MEMORY.md", 9, 2) == ("MEMORY.md", 9, 8, "")
+    assert alice.notes.lines("MEMORY.md").text == "one\r\ntwo\nthree\u2028still three\nfour"
+    assert alice.notes.lines("MEMORY.md", 4, 100).last == 4
+    assert alice.notes.lines("MEMORY.md", 9, 2) == ("MEMORY.md", 9, 8, "")
 
 
 def test_a_missing_day_is_an_empty_result(alice: AgentMemory) -> None:
-    assert alice.memory_get("memory/1999-01-01.md", 5, 3).text == ""
+    assert alice.notes.lines("memory/1999-01-01.md", 5, 3).text == ""
 
 
 @pytest.mark.parametrize("bad", [(0, 1), (1, -1), (True, 1), (1.5, 1), ("1", 1)])
 def test_lines_are_whole_numbers_from_1(alice: AgentMemory, bad: tuple[object, object]) -> None:
     with pytest.raises(InvalidInput, match="whole number"):
-        alice.memory_get("MEMORY.md", *bad)  # type: ignore[arg-type]
+        alice.notes.lines("MEMORY.md", *bad)  # type: ignore[arg-type]
 
 
 # What goes wrong
@@ -354,7 +354,7 @@ def test_what_is_gone_from_a_note_is_deleted_and_can_be_restored_for_a_while(
     alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")
     old = alice.all()[0]
     alice.notes.write("MEMORY.md", "something else\n")
-    assert alice.restore(old.id).retention is Retention.ACTIVE
+    assert alice.update(old.id, retention="active").retention is Retention.ACTIVE
     assert alice.notes.citation(old) is None
 
 

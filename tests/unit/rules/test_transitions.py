@@ -32,6 +32,7 @@ from agents.rules.transitions import (
     entered,
     permitted,
 )
+from asking import asked
 from banks import Engine
 
 ACTIVE, ARCHIVED, DELETED = Retention
@@ -42,15 +43,15 @@ ASKED: dict[Transition, Callable[[AgentMemory, str], object]] = {
     Transition.PIN: lambda alice, given: alice.pin(given),
     Transition.UNPIN: lambda alice, given: alice.unpin(given),
     Transition.SET_TIER: lambda alice, given: alice.set_tier(given, "important"),
-    Transition.PROMOTE: lambda alice, given: alice.promote(given),
-    Transition.DEMOTE_TO_WARM: lambda alice, given: alice.demote(given, "warm"),
-    Transition.DEMOTE_TO_COLD: lambda alice, given: alice.demote(given, "cold"),
-    Transition.WARM: lambda alice, given: alice.warm(given),
+    Transition.PROMOTE: lambda alice, given: asked(alice, "promote", given),
+    Transition.DEMOTE_TO_WARM: lambda alice, given: asked(alice, "demote", given, "warm"),
+    Transition.DEMOTE_TO_COLD: lambda alice, given: asked(alice, "demote", given, "cold"),
+    Transition.WARM: lambda alice, given: asked(alice, "warm", given),
     Transition.SPILL_TO_WARM: lambda alice, given: alice.spill(ids=[given]),
     Transition.SPILL_TO_COLD: lambda alice, given: alice.spill(ids=[given]),
-    Transition.ARCHIVE: lambda alice, given: alice.archive(given),
+    Transition.ARCHIVE: lambda alice, given: asked(alice, "archive", given),
     Transition.DELETE: lambda alice, given: alice.delete(given),
-    Transition.RESTORE: lambda alice, given: alice.restore(given),
+    Transition.RESTORE: lambda alice, given: asked(alice, "restore", given),
     Transition.FORGET: lambda alice, given: alice.forget(given),
 }
 """What somebody asks of a memory."""
@@ -114,7 +115,7 @@ def made(make_bank: Engine, move: Transition, axes: Axes) -> tuple[MemoryBank, A
     if axes.pinned:
         alice.pin(memory.id)
     if axes.retention is ARCHIVED:
-        alice.archive(memory.id)
+        alice.update(memory.id, retention="archived")
     elif axes.retention is DELETED:
         alice.delete(memory.id)
     assert standing(alice, memory.id) == axes
@@ -123,7 +124,7 @@ def made(make_bank: Engine, move: Transition, axes: Axes) -> tuple[MemoryBank, A
 
 def memory_of(alice: AgentMemory, identifier: str) -> Memory | None:
     """The memory, whatever its retention is."""
-    everything = [*alice.all(), *alice.hidden(ARCHIVED), *alice.hidden(DELETED)]
+    everything = [*alice.all(), *alice.all(retention=ARCHIVED), *alice.all(retention=DELETED)]
     found = [memory for memory in everything if memory.id == identifier]
     assert len(found) <= 1
     return found[0] if found else None
@@ -209,7 +210,7 @@ def test_demotion_names_the_move_and_refuses_hot(make_bank: Engine) -> None:
     ]
     _, alice, identifier = made(make_bank, Transition.DEMOTE_TO_COLD, Axes(False, WARM, ACTIVE))
     with pytest.raises(InvalidInput) as refused:
-        alice.demote(identifier, "hot")
+        asked(alice, "demote", identifier, "hot")
     with pytest.raises(InvalidInput) as said:
         demotion(HOT)
     assert _words(said.value) == _words(refused.value)

@@ -10,6 +10,7 @@ import pytest
 from agents import Memory, MemoryBank, StoreDamaged
 from agents.storage.mem0.package import import_mem0
 from agents.storage.mem0.store import Mem0Store
+from asking import asked
 from embedders import Directions, Noise
 from plain_mem0 import PlainMem0, assert_store_is_exact
 
@@ -87,7 +88,7 @@ def test_recall_from_the_store_gives_the_memory_to_the_bit_with_its_warm_score(
     fill(bank)
     (warm,) = alice.search("q <1 2 3 5>", 1, kind="entity")
     before = alice.get(wanted.id)
-    alice.demote(wanted.id, "cold")
+    alice.update(wanted.id, temperature="cold")
     bank.sync()
     found = alice.recall("q <1 2 3 5>", 1, auto_promote=False, kinds="entity")
     assert searches
@@ -167,8 +168,8 @@ def test_the_store_is_asked_again_where_others_took_the_places(
     memories = fill(bank)
     nearest = alice.search("<1 1 1 1>", 12, temperature="cold")
     for hit in nearest:
-        alice.promote(hit.memory.id)
-        alice.demote(hit.memory.id)
+        alice.update(hit.memory.id, temperature="hot")
+        alice.update(hit.memory.id, temperature="warm")
     left = {memory.id for memory in memories} - {hit.memory.id for hit in nearest}
     searches.clear()
     hits = alice.search("<1 1 1 1>", 4, temperature="cold")
@@ -199,9 +200,9 @@ def test_the_row_follows_a_memory_through_all_temperatures(bank: MemoryBank) -> 
     seen = []
     for move in (
         lambda: None,
-        lambda: alice.promote(memory.id),
-        lambda: alice.demote(memory.id),
-        lambda: alice.demote(memory.id, "cold"),
+        lambda: alice.update(memory.id, temperature="hot"),
+        lambda: alice.update(memory.id, temperature="warm"),
+        lambda: alice.update(memory.id, temperature="cold"),
         lambda: alice.pin(memory.id),
     ):
         move()
@@ -221,12 +222,12 @@ def test_what_is_hidden_leaves_the_store_and_comes_back_when_restored(
     memory = alice.add("one <1 2>", temperature=temperature)
     other = alice.add("other <2 1>", temperature="cold")
     bank.sync()
-    getattr(alice, hide)(memory.id)
+    asked(alice, hide, memory.id)
     bank.sync()
     assert rows(bank).keys() == {other.id}
     hits = alice.search("<1 2>", include_cold=True)
     assert [hit.memory.id for hit in hits] == [other.id]
-    alice.restore(memory.id)
+    alice.update(memory.id, retention="active")
     bank.sync()
     row = rows(bank)[memory.id]
     assert (row["memory"], row["metadata"]["temperature"]) == ("one <1 2>", temperature)

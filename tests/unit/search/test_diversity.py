@@ -40,7 +40,7 @@ def test_the_more_diverse_the_fewer_alike(
 def test_cold_memories_take_part(make_bank: Engine) -> None:
     alice = alice_of(make_bank, 0.8)
     for memory in alice.all()[1:4]:
-        alice.demote(memory.id, "cold")
+        alice.update(memory.id, temperature="cold")
     assert found(alice, include_cold=True) == ["a", "c", "b"]
     assert found(alice) == ["a", "c"]
 

@@ -11,7 +11,7 @@ from agents.storage.store_sync import StoreSync
 
 def test_an_agent_whose_memories_are_all_cold_finds_them(make: Make) -> None:
     alice = make(retrieval={"mode": "keyword"})
-    alice.demote(alice.add("The gate failed with ERR-42 at noon").id, "cold")
+    alice.update(alice.add("The gate failed with ERR-42 at noon").id, temperature="cold")
     (hit,) = alice.search("ERR-42", min_score=0.35, include_cold=True)
     assert hit.score > 0.8
 
@@ -20,7 +20,7 @@ def test_ranks_are_given_to_cold_and_resident_memories_together(make: Make) -> N
     alice = make(retrieval={"fusion": "rrf"})
     alice.add("the dragon sleeps at the old mill")
     cold = alice.add("fish was sold at noon")
-    alice.demote(cold.id, "cold")
+    alice.update(cold.id, temperature="cold")
     hits = alice.search("where does the dragon sleep", 2, include_cold=True)
     assert contents(hits)[0] == "the dragon sleeps at the old mill"
     assert hits[1].score < hits[0].score == 1.0
@@ -29,7 +29,7 @@ def test_ranks_are_given_to_cold_and_resident_memories_together(make: Make) -> N
 def test_a_word_that_only_cold_memories_have_counts_for_all_of_them(make: Make) -> None:
     alice = make(embedder=Ones())
     alice.add_many(["a third", "another thing"])
-    alice.demote(alice.add("ERR-42 at the gate").id, "cold")
+    alice.update(alice.add("ERR-42 at the gate").id, temperature="cold")
     hits = alice.search("ERR-42", 3, include_cold=True)
     assert hits[0].memory.content == "ERR-42 at the gate"
     assert hits[1].score == pytest.approx(0.5)
@@ -38,7 +38,7 @@ def test_a_word_that_only_cold_memories_have_counts_for_all_of_them(make: Make) 
 def test_a_cold_memory_without_a_vector_has_its_keyword_score(make: Make) -> None:
     alice = make(embedder=Ones())
     alice.add_many(["a third", "another thing"])
-    alice.demote(alice.add("zero ERR-42").id, "cold")
+    alice.update(alice.add("zero ERR-42").id, temperature="cold")
     assert alice.search("ERR-42", 1, include_cold=True)[0].score > 0.8
 
 
@@ -50,7 +50,7 @@ def test_a_cold_memory_of_a_session_does_not_overtake_because_it_is_cold(make: M
     query = "does the dragon sleep in the mill at noon"
     both = contents(alice.search(query, 2))
     assert both == [first.content, second.content]
-    alice.demote(second.id, "cold")
+    alice.update(second.id, temperature="cold")
     assert contents(alice.search(query, 2, include_cold=True)) == both
 
 
@@ -60,7 +60,7 @@ def test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did(tmp_path: Path) 
         alice = bank.agent("alice")
         texts = [f"angling trip number {n} on the lake" for n in range(100)]
         for memory in alice.add_many([*texts, "Marcel keeps all his invoices in a tin"]):
-            alice.demote(memory.id, "cold")
+            alice.update(memory.id, temperature="cold")
         alice.add("the lake is deep")
         live = [(hit.memory.id, hit.score) for hit in alice.search("Marcel fishing", 3,
                                                                   include_cold=True)]  # fmt: skip
@@ -73,7 +73,7 @@ def test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did(tmp_path: Path) 
 def test_a_copy_of_a_bank_finds_what_is_cold(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         alice = bank.agent("alice")
-        alice.demote(alice.add("the gate failed with ERR-42").id, "cold")
+        alice.update(alice.add("the gate failed with ERR-42").id, temperature="cold")
     with MemoryBank.at(tmp_path / "bank") as copy:
         found = copy.agent("alice").search("what failed at the gate?", include_cold=True)
         assert contents(found) == ["the gate failed with ERR-42"]
@@ -83,7 +83,7 @@ def test_cold_memories_are_scored_by_their_words_too(make: Make) -> None:
     alice = make()
     cold = alice.add("The gate failed with ERR-42")
     alice.add_many(SMALL_TALK)
-    alice.demote(cold.id, "cold")
+    alice.update(cold.id, temperature="cold")
     (hit,) = alice.search("ERR-42", 1, include_cold=True)
     assert hit.memory.id == cold.id
     assert hit.score > 0.6
@@ -94,7 +94,7 @@ def test_a_cold_memory_is_found_by_a_rare_word_among_many(make: Make, provider: 
     alice = make(embedder={"provider": provider})
     texts = [f"the gate failed with code {n}_A after a deal of ${n}K" for n in range(300)]
     for memory in alice.add_many(texts):
-        alice.demote(memory.id, "cold")
+        alice.update(memory.id, temperature="cold")
     found = alice.search("what about 7_A", 1, include_cold=True)
     assert contents(found) == [texts[7]]
     assert alice.recall("$123K").items[0].content == texts[123]
@@ -118,7 +118,7 @@ def test_what_is_cold_is_found_alike_before_and_after_a_commit_and_a_sync(
 
         with bank.transaction():
             for memory in alice.add_many(texts):
-                alice.demote(memory.id, "cold")
+                alice.update(memory.id, temperature="cold")
             pending = found()
         committed = found()
         bank.sync()

@@ -98,7 +98,7 @@ def test_one_search_and_many_give_the_same_bits() -> None:
 def test_identifiers_in_cold_memories_are_found_as_they_are(make: Make, provider: str) -> None:
     alice = make(embedder={"provider": provider})
     for text in ("a100b", "a1_0b", "50% off", "500 off"):
-        alice.demote(alice.add(text).id, "cold")
+        alice.update(alice.add(text).id, temperature="cold")
     for query in ("a1_0b", "50%", "500"):
         (found,) = contents(alice.search(query, 1, include_cold=True))
         assert query in found
@@ -137,7 +137,7 @@ def test_a_hit_says_what_was_compared_with_the_minimum(make: Make, temperature: 
     alice.add_many([*SMALL_TALK, "The vessel sank in a storm"])
     alice.pin(alice.add("keep calm").id)
     if temperature == "cold":
-        alice.demote(alice.all()[-2].id, "cold")
+        alice.update(alice.all()[-2].id, temperature="cold")
     pinned, hit = alice.search(query, min_score=0.3, include_cold=True)
     assert hit.memory.content == "The vessel sank in a storm"
     assert hit.match is not None

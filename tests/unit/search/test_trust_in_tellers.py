@@ -59,7 +59,7 @@ def test_a_cold_memory_is_trusted_as_little(make_bank: Engine) -> None:
     told = next(each for each in alice.all() if each.content.startswith("bob"))
     alice.trust("bob", 0.5)
     warm = of(alice.explain("<10 0>"), "bob's")
-    alice.demote(told.id, "cold")
+    alice.update(told.id, temperature="cold")
     (hit,) = [
         hit for hit in alice.search("<10 0>", 9, include_cold=True) if hit.memory.id == told.id
     ]

@@ -146,7 +146,7 @@ def test_forget_memory_deletes_what_can_be_restored(bank: MemoryBank) -> None:
     told = act(bank, *actions).told
     assert len(told) == 1, "a pinned memory is not forgotten"
     assert "one" not in tiers(bank)
-    assert alice.restore(memory.id).content == "one"
+    assert alice.update(memory.id, retention="active").content == "one"
 
 
 def test_recall_memory_makes_hot_what_is_needed_again(bank: MemoryBank) -> None:

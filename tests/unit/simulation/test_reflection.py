@@ -239,19 +239,19 @@ def test_an_insight_is_flagged_when_its_evidence_no_longer_holds(bank: MemoryBan
     told = [each.id for each in (kept, gone, changed, purged)]
     insight = alice.add("so it is", kind="insight", evidence=told)
     assert insight.evidence == tuple(told)
-    assert alice.flags(insight.id) == []
-    alice.archive(kept.id)  # put away, and as true as before
+    assert alice.links(insight.id).flags == ()
+    alice.update(kept.id, retention="archived")  # put away, and as true as before
     alice.delete(gone.id)
     now = alice.update(changed.id, "other <0 1>")
     alice.forget(purged.id)
-    assert alice.flags(insight.id) == [
+    assert alice.links(insight.id).flags == (
         f"evidence {gone.id} was deleted",
         f"evidence {changed.id} was superseded by {now.id}",
         f"evidence {purged.id} is gone",
-    ]
-    alice.restore(gone.id)
-    assert len(alice.flags(insight.id)) == 2
-    assert alice.flags(now.id) == []
+    )
+    alice.update(gone.id, retention="active")
+    assert len(alice.links(insight.id).flags) == 2
+    assert alice.links(now.id).flags == ()
 
 
 def test_evidence_is_the_agents_own(bank: MemoryBank) -> None:

@@ -88,8 +88,8 @@ def test_one_collection_has_the_columns_of_every_tick(bank: MemoryBank) -> None:
     ids = passed_on(bank)
     alice = bank.agent("alice")
     moves: list[Callable[[], object]] = [
-        lambda: alice.archive(ids["alice"]),
-        lambda: alice.restore(ids["alice"]),
+        lambda: alice.update(ids["alice"], retention="archived"),
+        lambda: alice.update(ids["alice"], retention="active"),
     ]
     for tick, move in enumerate(moves, start=bank.tick + 1):
         bank.advance(tick)

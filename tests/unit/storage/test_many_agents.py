@@ -12,6 +12,7 @@ from agents.memory.tiers import Temperature
 from agents.storage.columns import fingerprint as fingerprints
 from agents.storage.columns import table as tables
 from agents.storage.columns.agent_columns import AgentColumns
+from asking import asked
 
 NAMES = [f"agent_{number:03}" for number in range(120)]
 
@@ -27,7 +28,7 @@ def fill(bank: MemoryBank) -> None:
         own = bank.agent(name)
         own.add("pinned", tier="pinned")
         own.add("with all", metadata={"n": 1}, kind="decision", ttl=9)
-        own.demote(own.all()[0].id, "cold") if name != NAMES[0] else own.recall("saw")
+        own.update(own.all()[0].id, temperature="cold") if name != NAMES[0] else own.recall("saw")
 
 
 def fresh_hash(bank: MemoryBank) -> str:
@@ -88,7 +89,7 @@ def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, f"{name} {n}") for name in NAMES for n in range(5)])
         bank.add_many([(name, "pinned", "pinned") for name in NAMES])
-        bank.agent(NAMES[0]).demote(bank.agent(NAMES[0]).all()[0].id, "cold")
+        bank.agent(NAMES[0]).update(bank.agent(NAMES[0]).all()[0].id, temperature="cold")
         expected = bank.state_hash()
         bank.engine.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
@@ -154,7 +155,8 @@ def test_the_hash_is_that_of_a_new_look_after_anything(tmp_path, seed) -> None:
         free = [memory for memory in own.all() if memory.tier]
         for memory in chance.sample(free, min(2, len(free))):
             move = chance.choice(["forget", "delete", "archive", "pin", "cool"])
-            own.demote(memory.id, "cold") if move == "cool" else getattr(own, move)(memory.id)
+            heat = ("demote", "cold") if move == "cool" else (move,)
+            asked(own, heat[0], memory.id, *heat[1:])
         own.trust(next(name for name in NAMES if name != own.agent_id), chance.random())
 
     for _ in range(4):

@@ -76,11 +76,11 @@ def test_memories_that_cool_and_come_back_are_hashed_as_if_counted_anew(leaving:
         alice.search("alice 1", limit=6)
         going = [memory.id for memory in alice.all()][:leaving]
         for each in going:
-            alice.demote(each, "cold")
+            alice.update(each, temperature="cold")
         assert len(resident.table.use_hashes) == 10 - leaving
         for each in going:
-            alice.promote(each)
-            alice.demote(each, "warm")
+            alice.update(each, temperature="hot")
+            alice.update(each, temperature="warm")
         assert len(resident.table.use_hashes) == 10
         bank.search_many([("alice", "alice 1"), ("bob", "bob 2")], limit=4)
         kept = bank.state_hash()

@@ -97,11 +97,11 @@ def test_a_memory_that_is_not_plain_shows_all_that_it_has_among_many(tmp_path) -
             bank.engine.ledger._snapshot_if(0)
         with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
             assert shown(bank) == expected
-            bank.agent("alice").demote(kept.id, "cold")
+            bank.agent("alice").update(kept.id, temperature="cold")
             bank.engine.ledger._snapshot_if(0)
         with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
             assert shown(bank) == [[], [("fact", {})]]
-            bank.agent("alice").warm(kept.id)
+            bank.agent("alice").update(kept.id, temperature="warm")
             assert shown(bank) == expected
         restored = MemoryBank.restore(
             folder / "checkpoint.tmck", folder / "restored", preset="vector",

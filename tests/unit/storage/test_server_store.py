@@ -74,8 +74,8 @@ def test_what_is_added_changed_and_deleted_is_on_the_server(tmp_path, store) -> 
         alice.set_tier(second.id, "low")
         alice.delete(third.id)
         assert_in_step(bank)
-        alice.restore(third.id)
-        alice.demote(second.id, "cold")
+        alice.update(third.id, retention="active")
+        alice.update(second.id, temperature="cold")
         assert_in_step(bank)
         found = [hit.memory.content for hit in alice.search("two", include_cold=True)]
         assert found[:2] == ["one", "two"], "the pinned memory, then the cold one"

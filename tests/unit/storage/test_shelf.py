@@ -11,6 +11,7 @@ from agents import MemoryBank, MemoryNotFound, Retention, Temperature
 from agents.bank.history import rewind
 from agents.engine.status import Status, StoreStatus
 from agents.storage.shelf import SHELF_SCHEMA, ShelfTable
+from asking import asked
 from banks import Engine, undone
 from embedders import Directions
 
@@ -45,10 +46,10 @@ def test_what_came_and_went_in_one_transaction_is_where_it_went_last(
     alice = bank.agent("alice")
     with bank.transaction():
         bank.compact()
-        alice.demote(ids[0], "cold")
-        alice.promote(ids[3])
-        alice.demote(ids[3], "cold")
-        alice.promote(ids[4])
+        alice.update(ids[0], temperature="cold")
+        alice.update(ids[3], temperature="hot")
+        alice.update(ids[3], temperature="cold")
+        alice.update(ids[4], temperature="hot")
         assert [each.id for each in alice.all()] == ids
     assert shelved(folder) == [1, 2, 3, 4, 6, 7, 8]
     state = bank.state_hash()
@@ -66,7 +67,7 @@ def test_what_was_cold_before_the_transaction_is_cold_after_it(
     alice = bank.agent("alice")
     with bank.transaction():
         for each in ids[:5]:
-            alice.promote(each)
+            alice.update(each, temperature="hot")
         assert bank.compact().cold == 5
         assert [each.id for each in alice.all(temperature="cold")] == ids
         assert [alice.get(each).id for each in ids] == ids
@@ -106,7 +107,7 @@ def test_a_hash_that_is_kept_up_to_date_is_that_of_a_bank_that_is_opened(
 
 
 def leave(bank: MemoryBank, memory_id: str, how: str) -> None:
-    getattr(bank.agent("alice"), how)(memory_id)
+    asked(bank.agent("alice"), how, memory_id)
 
 
 @pytest.mark.parametrize("how", ["promote", "archive", "delete", "forget", "pin"])
@@ -146,9 +147,9 @@ def test_going_back_brings_back_what_left(
     states, statuses = [], []
     steps: list[Callable[[], object]] = [
         bank.compact,
-        lambda: bank.agent("alice").promote(ids[1]),
-        lambda: bank.agent("alice").demote(ids[1], "cold"),
-        lambda: [bank.agent("alice").archive(each) for each in ids[2:7]],
+        lambda: bank.agent("alice").update(ids[1], temperature="hot"),
+        lambda: bank.agent("alice").update(ids[1], temperature="cold"),
+        lambda: [bank.agent("alice").update(each, retention="archived") for each in ids[2:7]],
     ]
     for tick, step in enumerate(steps):
         bank.advance(tick)
@@ -178,7 +179,7 @@ def test_an_undone_compaction_leaves_nothing(open_bank: Engine, folder: Path) ->
     bank.compact()
     with undone(bank):
         for each in ids[:5]:
-            bank.agent("alice").promote(each)
+            bank.agent("alice").update(each, temperature="hot")
     assert bank.status().temperatures["cold"].items == 8
     assert len(bank.agent("alice").all(temperature="cold")) == 8
 
@@ -188,7 +189,7 @@ def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: Engine, tmp_path: Path
     ids = fill(bank)
     fill(bank, 5, "bob")
     bank.compact()
-    bank.agent("alice").promote(ids[3])
+    bank.agent("alice").update(ids[3], temperature="hot")
     bank.checkpoint(tmp_path / "checkpoint")
     copy = MemoryBank.restore(tmp_path / "checkpoint", tmp_path / "copy", embedder=Directions())
     with copy:

@@ -58,7 +58,7 @@ def test_critical_memories_keep_their_order_while_they_are_cold(make_bank: Engin
     for memory in (c, b, a):
         alice.set_tier(memory.id, "critical")
     for memory in (b, c):
-        alice.demote(memory.id, "cold")
+        alice.update(memory.id, temperature="cold")
     alice.set_tier(d.id, "critical")
     assert [each.content for each in alice.all("important")] == ["c"]
 
@@ -122,10 +122,10 @@ def test_memories_that_entered_while_archived_return_in_that_order(make_bank: En
     alice = make_bank(memory=CAPS).agent("alice")
     a, b, c, d = alice.add_many(["a", "b", "c", "d"])
     for memory in (c, b, a):
-        alice.archive(memory.id)
+        alice.update(memory.id, retention="archived")
         alice.set_tier(memory.id, "critical")
     for memory in (a, b, c):
-        alice.restore(memory.id)
+        alice.update(memory.id, retention="active")
     alice.set_tier(d.id, "critical")
     assert [each.content for each in alice.all("important")] == ["c"]
     alice.add("e", "critical")

@@ -184,7 +184,7 @@ def test_chroma_builds_no_function_that_a_strangers_store_names(
     with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
         bank.agent("alice").add("it moved")
         cold = bank.agent("alice").add("it was there once")
-        bank.agent("alice").demote(cold.id, "cold")
+        bank.agent("alice").update(cold.id, temperature="cold")
         assert bank.sync() == 2
         found = bank.agent("alice").search("where is the key?", include_cold=True)
         assert cold.id in [each.memory.id for each in found]

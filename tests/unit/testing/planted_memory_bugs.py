@@ -78,7 +78,7 @@ class CheckpointForgetsLaws(_Bank):
         memory = made.agent("alice").all()[-1]
         made.agent("alice").delete(memory.id)
         super().save(made, file)
-        made.agent("alice").restore(memory.id)
+        made.agent("alice").update(memory.id, retention="active")
 
 
 class SharedCopiesLaws(_Bank):

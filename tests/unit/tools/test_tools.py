@@ -295,7 +295,7 @@ def test_session_and_speaker_are_said_once_or_alike(alice: AgentMemory) -> None:
 def test_no_error_or_suggestion_names_a_method_of_python(make_bank: MakeBank) -> None:
     alice = make_bank(status={"spill_above": 0.0}).agent("alice")
     pinned = alice.add("north", "pinned").id
-    archived = alice.archive(alice.add("south").id).id
+    archived = alice.update(alice.add("south").id, retention="archived").id
     deleted = alice.add("east").id
     alice.delete(deleted)
     said = [
@@ -658,7 +658,7 @@ def varied(bank: MemoryBank) -> AgentMemory:
     alice.add("cold <1 0.2>", temperature="cold", kind="action")
     bank.advance(5)
     alice.add("late <1 3>", "low", temperature="hot", tags=["z"])
-    alice.archive(alice.add("archived <1 0>", "critical", tags=["x"]).id)
+    alice.update(alice.add("archived <1 0>", "critical", tags=["x"]).id, retention="archived")
     alice.delete(alice.add("deleted <1 0>", kind="action").id)
     return alice
 
@@ -772,7 +772,7 @@ def test_an_update_can_delete_and_says_what_became_of_it(before: str, alice: Age
     arguments = {"memory_id": memory.id, "retention": "deleted"}
     outcome = tools.call(alice, "memory_update", arguments)
     assert outcome.to_dict().get("retention", "deleted") == "deleted"
-    assert [each.id for each in alice.hidden(Retention.DELETED)] == [memory.id]
+    assert [each.id for each in alice.all(retention=Retention.DELETED)] == [memory.id]
 
 
 @pytest.mark.parametrize(
@@ -816,7 +816,7 @@ def test_an_update_of_a_restored_memory_is_undone_with_the_rest(make_bank: MakeB
     bank = make_bank(memory={"max_critical": 1, "on_tier_full": "reject"})
     alice = bank.agent("alice")
     alice.add("critical", "critical")
-    memory = alice.archive(alice.add("x").id)
+    memory = alice.update(alice.add("x").id, retention="archived")
     before = bank.state_hash()
     changes = {"memory_id": memory.id, "retention": "active", "tier": "critical"}
     assert refused(alice, "memory_update", changes).type == "TierFull"
@@ -907,7 +907,7 @@ def test_filters_choose_by_metadata(alice: AgentMemory) -> None:
     for arguments in ({"query": "<1 0>"}, {}, {"temperature": ["warm", "cold"]}):
         found = done(alice, "memory_query", filters=filters, **arguments)["results"]
         assert [each["content"] for each in found] == ["bay <1 0>"]
-    alice.archive(alice.all()[0].id)
+    alice.update(alice.all()[0].id, retention="archived")
     found = done(alice, "memory_query", filters=filters, retention="archived")["results"]
     assert [each["content"] for each in found] == ["bay <1 0>"]
     sea = {"$not": filters}

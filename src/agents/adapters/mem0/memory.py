@@ -313,8 +313,8 @@ class Memory:
             boards = map(board_of, self.bank.groups())
             for owner in [*self._scopes.agents(), *boards]:
                 agent = AgentMemory(self.bank.engine, owner)
-                hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
-                for memory in agent.all() + hidden:
+                everything = [each for kept in Retention for each in agent.all(retention=kept)]
+                for memory in everything:
                     if memory.kind != "note":
                         if memory.tier is Tier.PINNED:
                             agent.unpin(memory.id)

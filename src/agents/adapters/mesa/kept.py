@@ -8,9 +8,8 @@ from ...bank.agent_memory import AgentMemory
 from ...errors import InvalidInput
 
 READS = (
-    "all", "count", "decay_score", "explain", "find", "flags", "get", "get_pinned_memories",
-    "get_relevant_memories", "groups", "heard", "hidden", "history", "hot_context", "links",
-    "search", "status", "trust_of",
+    "all", "count", "decay_score", "explain", "find", "get", "get_pinned_memories",
+    "get_relevant_memories", "groups", "heard", "history", "links", "search", "status", "trust_of",
 )  # fmt: skip
 """The methods of :class:`AgentMemory` that only read. Those that read notes also index them."""
 

@@ -89,7 +89,7 @@ def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
         context = ""
         if not is_board(agent):
             with run.past.after(agent, tick) as bank:
-                context = bank.agent(agent).hot_context()
+                context = bank.agent(agent).get_relevant_memories()
         told = {**_NOT_A_DECISION, "context": context, "note": error.why}
         return {"agent": agent, "tick": tick, **told}
     rows = as_json(found._replace(not_given=()))

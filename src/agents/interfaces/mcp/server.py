@@ -269,7 +269,7 @@ def _note(path: str) -> types.Resource:
 def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:
     """The text of a resource, and its media type."""
     if uri == _CONTEXT:
-        return memory.hot_context(), "text/plain"
+        return memory.get_relevant_memories(), "text/plain"
     if uri == _STATUS:
         return json.dumps(memory.status().to_dict(), ensure_ascii=False), "application/json"
     if not uri.startswith(_NOTES):
@@ -289,7 +289,7 @@ def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:
 
 def _prompt(memory: AgentMemory, name: str, arguments: dict[str, str]) -> str:
     if name == "flush":
-        return f"{FLUSH_PROMPT}\n\nWhat is in view now:\n{memory.hot_context()}"
+        return f"{FLUSH_PROMPT}\n\nWhat is in view now:\n{memory.get_relevant_memories()}"
     if name != "recall":
         raise InvalidInput(f"there is no prompt {name!r:.60}", hint="there are flush and recall")
     query, most = arguments.get("query", "").strip(), QUERY["maxLength"]

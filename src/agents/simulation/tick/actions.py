@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...bank.agent_memory import AgentMemory
+from ...engine import agent_moves
 from ...errors import (
     InvalidAction,
     InvalidInput,
@@ -18,7 +19,7 @@ from ...errors import (
 )
 from ...memory.context import one_line
 from ...memory.records import check_text
-from ...memory.tiers import Tier, parse_tier
+from ...memory.tiers import Tier, parse_temperature, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES
 from ..protocols import NO_ARGUMENTS, Action, Ask
@@ -213,9 +214,10 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
     elif name == "unpin_memory":
         memory.unpin(identifier)
     elif name == "promote_memory":
-        memory.promote(identifier)
+        memory.update(identifier, temperature="hot")
     elif name == "demote_memory":
-        memory.demote(identifier, arguments.get("to", "warm"))
+        to = parse_temperature(arguments.get("to", "warm"))
+        agent_moves.demote(memory.engine, memory.agent_id, memory.get(identifier), to)
     elif name == "forget_memory":
         memory.delete(identifier)
     else:

@@ -68,7 +68,7 @@ def restore(
         before = ranked(memory)
         with bank.transaction():
             for each in chosen:
-                memory.restore(each)
+                memory.update(each, retention="active")
         back = [memory.get(each) for each in chosen]  # one may have made room for another
         if as_json:
             from ....tools.shapes import shown

@@ -133,7 +133,7 @@ def show(
         number = f"{len(rows):,} of {len(own):,}" if is_choice else f"{len(rows):,}"
         table(f"{title}: {number} memories", rows, as_json)
         for each in chosen:
-            for flag in memory.flags(each.id):
+            for flag in memory.links(each.id).flags:
                 say(f"the insight {shown_id(each.id, whole=ids)}: {flag}")
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
@@ -157,7 +157,7 @@ def _flags(memory: "AgentMemory", each: "Memory", as_json: bool) -> dict[str, An
     """For JSON, the evidence of an insight, and what speaks against it."""
     if not as_json or not each.evidence:
         return {}
-    return {"evidence": list(each.evidence), "flags": memory.flags(each.id)}
+    return {"evidence": list(each.evidence), "flags": memory.links(each.id).flags}
 
 
 def _show_checkpoint(path: Path, as_json: bool) -> None:

@@ -1,0 +1,42 @@
+"""Calls on one memory by their names, and moves of a memory with what they give."""
+
+from collections.abc import Callable
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from agents import AgentMemory
+from agents.engine import agent_moves, reading
+from agents.engine.engine import Engine
+from agents.memory.records import Memory
+from agents.memory.tiers import Retention, parse_temperature
+
+
+def _demote(bank: Engine, agent_id: str, memory: Memory, to: Any = "warm") -> bool:
+    return agent_moves.demote(bank, agent_id, memory, parse_temperature(to))
+
+
+_MOVES: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "promote": agent_moves.promote,
+        "demote": _demote,
+        "warm": agent_moves.warm,
+        "archive": partial(agent_moves.retain, retention=Retention.ARCHIVED),
+        "restore": partial(agent_moves.retain, retention=Retention.ACTIVE),
+    }
+)
+
+
+def asked(view: AgentMemory, name: str, memory_id: str, *arguments: Any) -> Any:
+    """Do what the name says with a memory; promote, demote and warm say whether it changed."""
+    if name not in _MOVES:
+        return getattr(view, name)(memory_id, *arguments)
+    bank, agent_id = view.engine, view.agent_id
+    with bank.using():
+        memory = reading.find(bank, agent_id, memory_id, deleted=name == "restore")
+        return _MOVES[name](bank, agent_id, memory, *arguments)
+
+
+def asker(view: AgentMemory, name: str) -> Callable[..., Any]:
+    """The call of this name, for the ids of the agent's memories."""
+    return partial(asked, view, name)
