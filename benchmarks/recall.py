@@ -128,7 +128,7 @@ def adding(memories: int, rounds: int) -> dict[str, float]:
 def notes(files: int, megabytes: int) -> dict[str, float]:
     """Looking at notes that did not change, and the first index of many, beside embedding them."""
     from tiermem import MemoryBank
-    from tiermem.notes.chunks import cut
+    from tiermem.notes.markdown import cut
     from tiermem.storage.embedding.embedders import OfflineEmbedder
 
     with tempfile.TemporaryDirectory() as place:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from agents.memory.context import approximate_tokens
 from agents.memory.tiers import TIER_NAMES
-from agents.notes.chunks import Chunk, cut
-from agents.notes.markdown import split_lines
+from agents.notes.markdown import Chunk, cut, split_lines
 
 ENDS = ["\n", "\r\n", "\r"]
 

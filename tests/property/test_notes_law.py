@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import MemoryBank
-from agents.notes.chunks import cut
+from agents.notes.markdown import cut
 from examples import examples
 
 PATHS = ["MEMORY.md", "memory/a.md", "memory/b.md"]

@@ -103,8 +103,6 @@ class Engine(OneWriter):
         """Notes, by agent and path, that wait for a commit, or for the disk after a commit. An
         empty path stands for all notes of an agent, whose files may be of another journal.
         """
-        self.note_marks: dict[tuple[str, str], tuple[frozenset[bytes], object]] = {}
-        """What ``notes/`` knows of the ends of notes, by agent and path, and for which versions."""
         if lock is not None:
             _with_files.add(self)
 

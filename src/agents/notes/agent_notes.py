@@ -6,10 +6,10 @@ from typing import NamedTuple, final
 
 from ..errors import EmbedderError, InvalidInput, TierFull
 from ..memory.records import Memory
+from ..storage.note import is_transcript
 from .files import is_extra
 from .index import NoteIndex, Synced
 from .markdown import split_lines
-from .names import is_transcript
 
 _NOT_INDEXED = (InvalidInput, TierFull, EmbedderError)
 """The errors of a note whose text can't become memories."""

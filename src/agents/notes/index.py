@@ -1,9 +1,12 @@
 """The index of one agent's notes: their chunks as memories of the agent."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple, final
 
 from ..engine.engine import Changing, Engine, Staged
@@ -11,16 +14,38 @@ from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
 from ..memory.requests import NewMemories, check_content, check_new
 from ..memory.tiers import Retention, Tier
-from ..storage.note import Note
-from .chunks import Chunk, cut
-from .files import NoteFiles, check_text, is_extra, is_own, notes_in
-from .growth import Growth, growth
-from .kept_marks import keep_mark, kept_mark
-from .marks import beginning
-from .names import is_transcript, leads_through_note
-from .prefetch import Changed, embedded
-from .settling import mark_of, settle, stage
+from ..storage.embedding.cache import CachedEmbedder
+from ..storage.note import Note, is_transcript
+from .files import (
+    NoteFiles,
+    check_text,
+    is_extra,
+    is_of_the_system,
+    is_own,
+    leads_through_note,
+    notes_in,
+)
+from .markdown import Chunk, cut
 from .transcripts import Bookmark, grown, lines_of
+
+logger = logging.getLogger(__name__)
+
+_CHUNKS_AT_ONCE = 512
+"""How many chunks are embedded together, from one file or several."""
+NOT_A_NOTE = "\0"
+"""Stands for the text of a file that is not a note; no note has this text."""
+
+
+class Changed(NamedTuple):
+    """A note whose text has changed since it was indexed."""
+
+    path: str
+    text: str | None
+    """The text on disk; None if the file is gone."""
+    chunks: list[Chunk]
+    """The chunks of the text; of a transcript that grew, those after the chunks that stay."""
+    kept: int = 0
+    """How many chunks stay as they are, from the beginning on."""
 
 
 class Synced(NamedTuple):
@@ -96,14 +121,14 @@ class NoteIndex:
                     found.append((path, text))
             except (TierMemError, ValueError) as error:
                 problems.append(f"{path}: {error}")
-        new = chain(self._cuts(found, problems), longer)
-        for path, text, chunks, how in embedded(self.bank.embedder, new):
+        notes = chain(self._cuts(found, problems), longer)
+        for new in _embedded(self.bank.embedder, notes):
             try:
                 with self.bank.changing():
-                    self._index(path, text, chunks, how)
-                (removed if text is None else changed).append(path)
+                    self._index(new)
+                (removed if new.text is None else changed).append(new.path)
             except (TierMemError, ValueError) as error:
-                problems.append(f"{path}: {error}")
+                problems.append(f"{new.path}: {error}")
         return Synced(tuple(changed), tuple(removed), unchanged, tuple(problems), tuple(skipped))
 
     def _grown(self, path: str, note: Note | None, skipped: list[str]) -> Changed | None:
@@ -122,13 +147,7 @@ class NoteIndex:
             skipped.append(f"{path}: {more.skipped}")
         places = () if note is None else note.chunks
         kept = sum(first <= more.kept for _, first, _ in places)
-        find = self.bank.state.memory
-        last = [
-            Chunk(memory.content, first, last, None)
-            for number, first, last in places[kept:]
-            if (memory := find(self.agent_id, number)) is not None
-        ]
-        return Changed(path, more.bookmark.text, more.chunks, Growth(kept, last, more.chunks))
+        return Changed(path, more.bookmark.text, more.chunks, kept)
 
     def messages(self, path: str, first: int, most: int | None) -> list[str]:
         """Lines of a transcript, as who said what; none if the file does not exist."""
@@ -190,7 +209,7 @@ class NoteIndex:
         note = self.kept().get(path)
         if text != (None if note is None else note.text):
             with self.bank.changing():
-                self._index(path, text, self._cut(text))
+                self._index(Changed(path, text, self._cut(text)))
 
     def on_disk(self, path: str) -> str | None:
         """The text on disk, or the journal's text if it is still to be written."""
@@ -220,12 +239,8 @@ class NoteIndex:
         check_text(path, text)
         self.bank.journal.check_there()
         base = self._base(path) or mark_of(there)
-        old, growth = self.kept().get(path), self._growth(path, text)
-        self._index(path, text, self._cut(text) if growth is None else growth.new, growth)
+        self._index(Changed(path, text, self._cut(text)))
         note = self.kept()[path]
-        mark = beginning(text) if growth is None or growth.mark is None else growth.mark
-        versions = (note,) if growth is None or old is None else (old, note)
-        keep_mark(self.bank.note_marks, (self.agent_id, path), versions, mark)
         if self.files is not None:
             waiting = self.waiting(path)
             if note.token not in waiting.bases:
@@ -248,73 +263,52 @@ class NoteIndex:
             return []
         return cut(text, settings.chunk_tokens, settings.chunk_overlap, count)
 
-    def _growth(self, path: str, text: str) -> Growth | None:
-        """How the chunks change if the note grows; None if all are to be looked at."""
-        old, settings = self.kept().get(path), self.bank.settings.notes
-        if old is None:
-            return None
-        mark = kept_mark(self.bank.note_marks, (self.agent_id, path), old)
-        size, overlap = settings.chunk_tokens, settings.chunk_overlap
-        count = self.bank.search.count_tokens
-        found = growth(old.text, old.chunks, mark, text, size, overlap, count)
-        if found is None or not self._all_there(old.chunks[: found.kept]):
-            return None
-        return found
-
-    def _all_there(self, places: Iterable[tuple[int, int, int]]) -> bool:
-        """Whether each of these chunks has its memory."""
-        resident = self.bank.state
-        _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in places])
-        found = resident.memories(self.agent_id, others) if others else []
-        there = [each for each in found if each.retention is not Retention.DELETED]
-        return len(there) == len(others)
-
-    def _index(
-        self, path: str, text: str | None, chunks: list[Chunk], growth: Growth | None = None
-    ) -> None:
-        """Let these chunks be the note's, or the last ones of a note that grew."""
-        old = self.kept().get(path)
-        places = () if old is None else old.chunks
-        kept = () if growth is None else places[: growth.kept]
-        known = [] if old is None else self._known(old, growth)
+    def _index(self, note: Changed) -> None:
+        """Let these chunks be the note's, or the last ones of a transcript that grew."""
+        path = note.path
+        before = self.kept().get(path)
+        places = () if before is None else before.chunks
+        known = [] if before is None else self._known(before, note.kept)
         numbers: dict[tuple[str, Tier | None], list[int]] = {}
         for chunk, memory in known:
             numbers.setdefault((chunk.text, chunk.tier), []).append(memory.sequence)
-        found = [numbers.get((chunk.text, chunk.tier), []) for chunk in chunks]
-        reused = [own.pop(0) if own else None for own in found]
-        gone = {number for number, _, _ in places[len(kept) :]}
+        equal = [numbers.get((chunk.text, chunk.tier), []) for chunk in note.chunks]
+        reused = [sequences.pop(0) if sequences else None for sequences in equal]
+        gone = {number for number, _, _ in places[note.kept :]}
         gone.difference_update(reused)
         self._drop(sorted(gone))
         lost = [(chunk, memory) for chunk, memory in known if memory.sequence in gone]
-        new = [chunk for chunk, number in zip(chunks, reused, strict=True) if number is None]
-        added = iter(self._add(path, [(chunk, _tier_of(chunk, lost)) for chunk in new]))
+        pairs = list(zip(note.chunks, reused, strict=True))
+        new = [(chunk, _tier_of(chunk, lost)) for chunk, number in pairs if number is None]
+        added = iter(self._add(path, new))
         self.bank.ledger.noted(
             self.agent_id,
             path,
-            text,
+            note.text,
             [
-                *kept,
+                *places[: note.kept],
                 *(
                     (next(added).sequence if number is None else number, chunk.first, chunk.last)
-                    for chunk, number in zip(chunks, reused, strict=True)
+                    for chunk, number in pairs
                 ),
             ],
         )
 
-    def _known(self, old: Note, growth: Growth | None) -> list[tuple[Chunk, Memory]]:
-        """The chunks of a note, or those at its end, whose memories have the text of the chunk."""
-        chunks = self._cut(old.text) if growth is None else growth.old
-        places = old.chunks[0 if growth is None else growth.kept :]
-        if [each[1:3] for each in chunks] != [each[1:] for each in places]:
-            return []  # other settings cut the note then
-        found = []
-        for chunk, (number, _, _) in zip(chunks, places, strict=True):
+    def _known(self, before: Note, kept: int) -> list[tuple[Chunk, Memory]]:
+        """The chunks of a note after the first ``kept``, as far as their memories are there."""
+        places = before.chunks[kept:]
+        tiers: list[Tier | None] = [None] * len(places)
+        if "tier" in before.text:  # no other text names one
+            chunks = self._cut(before.text)
+            if [chunk[1:3] for chunk in chunks] != [place[1:] for place in places]:
+                return []  # other settings cut the note then
+            tiers = [chunk.tier for chunk in chunks]
+        known = []
+        for (number, first, last), tier in zip(places, tiers, strict=True):
             memory = self.bank.state.memory(self.agent_id, number)
-            if memory is None or memory.retention is Retention.DELETED:
-                continue
-            if memory.content == chunk.text:
-                found.append((chunk, memory))
-        return found
+            if memory is not None and memory.retention is not Retention.DELETED:
+                known.append((Chunk(memory.content, first, last, tier), memory))
+        return known
 
     def _drop(self, numbers: Iterable[int]) -> None:
         ledger = self.bank.ledger
@@ -393,3 +387,91 @@ def _tier_of(chunk: Chunk, lost: Iterable[tuple[Chunk, Memory]]) -> Tier:
 
 def _said(chunk: Chunk) -> Tier:
     return Tier.NORMAL if chunk.tier is None else chunk.tier
+
+
+def _embedded(embedder: CachedEmbedder, notes: Iterable[Changed]) -> Iterator[Changed]:
+    """The same notes, each when the vectors of its chunks are known, which are made together.
+
+    An error of the embedder is not raised here; it is raised when the chunks are stored.
+    """
+    for together in _groups(notes):
+        with suppress(TierMemError):
+            embedder.encode([chunk.text for note in together for chunk in note.chunks])
+        yield from together
+
+
+def _groups(notes: Iterable[Changed]) -> Iterator[list[Changed]]:
+    together: list[Changed] = []
+    count = 0
+    for note in notes:
+        together.append(note)
+        count += len(note.chunks)
+        if count >= _CHUNKS_AT_ONCE:
+            yield together
+            together, count = [], 0
+    if together:
+        yield together
+
+
+# How the text of a note comes to disk after its commit
+#
+# A version of a note is staged under two marks. The note's token tells whether the journal has this
+# version. The mark of the replaced text tells whether a person has changed the file since.
+
+
+def mark_of(text: str | None) -> str:
+    """A mark for a text on disk; None is a missing file."""
+    return "none" if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def stage(files: NoteFiles, path: str, note: Note, base: str) -> None:
+    """Stage a note's text, which is to replace the text with the mark ``base``."""
+    files.stage(path, note.text, f"{note.token}-{base}")
+
+
+def staged(files: NoteFiles) -> dict[str, dict[str, str]]:
+    """The mark of the text that each staged version replaces, by path and token."""
+    return {
+        path: {key.partition("-")[0]: key.partition("-")[2] for key in files.keys(path)}
+        for path in files.staged()
+    }
+
+
+def settle(files: NoteFiles, path: str, note: Note | None, bases: dict[str, str]) -> None:
+    """Publish the staged version of a note that the journal has; drop all other versions.
+
+    ``note`` is the note in the journal. If a person has changed the file since, the person's text
+    is kept as another note.
+    """
+    base = None if note is None else bases.get(note.token)
+    if note is not None and base is not None:
+        there = read_or(partial(files.read, path), NOT_A_NOTE)
+        if there != note.text:
+            if there and mark_of(there) != base:
+                _keep(files, path)
+            key = f"{note.token}-{base}"
+            if read_or(partial(files.read_staged, path, key), None) != note.text:
+                files.stage(path, note.text, key)
+            files.publish(path, key)
+    bases.clear()  # now a person may edit the file, even if a leftover can't be deleted
+    files.discard(path)
+
+
+def read_or(read: Callable[[], str | None], otherwise: str | None) -> str | None:
+    """The text that ``read`` reads from disk, or ``otherwise`` if the file is not a note."""
+    try:
+        return read()
+    except NoteRefused as error:
+        if is_of_the_system(error):
+            raise
+        return otherwise
+
+
+def _keep(files: NoteFiles, path: str) -> None:
+    """Move a person's version of a note to a path of its own."""
+    taken, number = set(files.own_paths()), 1
+    stem = PurePosixPath(path).stem[:100].encode()[:150].decode(errors="ignore")
+    while (other := f"memory/{stem}-conflict-{number}.md") in taken:
+        number += 1
+    files.set_aside(path, other)
+    logger.warning("%s was edited while an agent wrote it; the edited text is now %s", path, other)

@@ -8,11 +8,15 @@ from pathlib import Path
 from ..engine.engine import Engine, Staged
 from ..errors import ConfigError, InvalidAgentId, NoteRefused
 from ..memory.requests import check_agent_id
-from .files import NoteFiles, is_own, notes_in
-from .index import NoteIndex, Synced, files_of
-from .names import agent_of_folder, folder_of_agent
-from .safe_files import refusing
-from .settling import NOT_A_NOTE, read_or, staged
+from .files import (
+    NoteFiles,
+    agent_of_folder,
+    folder_of_agent,
+    is_own,
+    notes_in,
+    refusing,
+)
+from .index import NOT_A_NOTE, NoteIndex, Synced, files_of, read_or, staged
 
 logger = logging.getLogger(__name__)
 

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import NoteRefused
 from ..memory.context import TokenCounter
-from ..storage.note import Note
-from .chunks import Chunk
-from .long_lines import parts
-from .markdown import split_lines
-from .names import MOST_BYTES, is_transcript
+from ..storage.note import Note, is_transcript
+from .files import MOST_BYTES
+from .markdown import Chunk, parts, split_lines
 
 _CHECKED = 4096
 """How many of the first and of the last bytes tell whether a file was replaced."""

@@ -5,8 +5,7 @@ import unicodedata
 import pytest
 
 from agents import InvalidInput, InvalidTier, Tier
-from agents.notes.chunks import Chunk, cut
-from agents.notes.markdown import split_lines
+from agents.notes.markdown import Chunk, cut, split_lines
 
 
 def words(text: str, /) -> int:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import CommitFailed, MemoryBank
-from agents.notes.names import agent_of_folder, folder_of_agent
+from agents.notes.files import agent_of_folder, folder_of_agent
 from banks import MANUAL
 
 _FIRST = f"{string.ascii_letters}{string.digits}_@-"

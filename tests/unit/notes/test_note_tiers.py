@@ -6,7 +6,7 @@ from note_banks import note_texts
 
 from agents import AgentMemory, MemoryBank
 from agents.memory.tiers import Tier
-from agents.notes.chunks import cut
+from agents.notes.markdown import cut
 from banks import MANUAL
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from agents import AgentMemory, MemoryBank
 from agents.errors import InvalidInput, InvalidTier, NoteRefused, TierFull
 from agents.memory.tiers import Retention
 from agents.notes.agent_notes import AgentNotes
+from agents.notes.files import MOST_BYTES
 from agents.notes.index import Synced
+from agents.notes.markdown import cut
 from banks import MANUAL
 
 
@@ -456,3 +459,57 @@ def test_an_edit_counts_places_that_overlap(notes: AgentNotes) -> None:
     with pytest.raises(InvalidInput, match="exactly once; it is there 2 times"):
         notes.edit("MEMORY.md", "- done\n- done\n", "- X\n")
     assert notes.read("MEMORY.md") == "- done\n- done\n- done\n"
+
+
+# Long notes
+
+LONG_TEXT = "".join(f"line {number} of a note\n" for number in range(3000))
+
+
+def chunk_places(bank: MemoryBank, path: str = "MEMORY.md") -> list[tuple[str, int, int]]:
+    """The text and the lines of each chunk of alice's note."""
+    contents = {memory.sequence: memory.content for memory in bank.agent("alice").all()}
+    places = bank.engine.state.block("alice").notes[path].chunks
+    assert len(contents) == len(places)
+    return [(contents[number], first, last) for number, first, last in places]
+
+
+@pytest.mark.parametrize("head", ["", "---\ntier: low\n---\n", "```\n"])
+def test_a_note_that_grew_line_by_line_has_the_chunks_of_its_whole_text(
+    bank: MemoryBank, notes: AgentNotes, head: str
+) -> None:
+    text = head + LONG_TEXT
+    notes.write("MEMORY.md", text)
+    before = {memory.sequence for memory in bank.agent("alice").all()}
+    for line in ("more", "# Heading", "low", "```"):
+        notes.append(line, "MEMORY.md")
+        text += f"{line}\n"
+    assert chunk_places(bank) == [(each.text, each.first, each.last) for each in cut(text)]
+    after = {memory.sequence for memory in bank.agent("alice").all()}
+    assert len(before - after) <= 2, "chunks whose text stays keep their memories"
+
+
+def test_a_line_that_no_note_may_have_is_refused_by_its_number(notes: AgentNotes) -> None:
+    notes.write("MEMORY.md", LONG_TEXT)
+    with pytest.raises(InvalidTier, match="line 3002: 'huge' is not a tier"):
+        notes.append("y\n# B <!-- tier: huge -->", "MEMORY.md")
+    assert notes.read() == LONG_TEXT
+
+
+def test_a_chunk_that_was_deleted_comes_back_when_the_note_grows(alice: AgentMemory) -> None:
+    """As it does when any other part of the note changes."""
+    alice.notes.write("MEMORY.md", LONG_TEXT)
+    first, count = alice.all()[0], alice.count()
+    alice.delete(first.id)
+    alice.notes.append("more", "MEMORY.md")
+    assert alice.count() == count
+    assert first.content in {memory.content for memory in alice.all()}
+
+
+def test_a_line_at_the_end_of_the_longest_note_takes_less_than_a_second(notes: AgentNotes) -> None:
+    """Other clients of the bank wait for as long."""
+    line = "some words in a line of a note, as an agent writes them\n"
+    notes.write("MEMORY.md", line * ((MOST_BYTES - 1000) // len(line)))
+    began = time.process_time()
+    notes.append("more", "MEMORY.md")
+    assert time.process_time() - began < 1

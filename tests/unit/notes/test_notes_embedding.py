@@ -1,6 +1,5 @@
-"""The next notes are embedded while those before them are stored, and nobody can tell."""
+"""Chunks of several notes are embedded together, and nobody can tell."""
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.notes import prefetch as embedding
-from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.notes import index
 from banks import MANUAL
 from embedders import Directions
 
@@ -26,7 +24,7 @@ def bank_with_notes(folder: Path, **given: Any) -> MemoryBank:
 
 @pytest.fixture(params=[1, 3, 1024])
 def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "_CHUNKS_AT_ONCE", request.param)
+    monkeypatch.setattr(index, "_CHUNKS_AT_ONCE", request.param)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -43,42 +41,6 @@ def test_notes_are_the_same_memories_however_many_are_embedded_at_once(tmp_path:
         assert [memory.content for memory in bank.agent("alice").all()] == synced
         assert bank.state_hash() == hashed
     assert len(synced) == len(NAMES)
-
-
-class Where(Directions):
-    """Remembers on which threads it was called."""
-
-    def __init__(self) -> None:
-        self.threads: set[str] = set()
-
-    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
-        self.threads.add(threading.current_thread().name)
-        return super().embed(texts)
-
-
-@pytest.mark.usefixtures("at_once")
-def test_ones_own_embedder_is_called_on_the_callers_thread(tmp_path: Path) -> None:
-    embedder = Where()
-    with bank_with_notes(tmp_path, embedder=embedder) as bank:
-        assert len(bank.agent("alice").all()) == len(NAMES)
-    assert embedder.threads == {threading.current_thread().name}
-
-
-def test_the_offline_embedder_works_on_another_thread_which_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads: set[str] = set()
-    embed = OfflineEmbedder.embed
-
-    def watched(self: OfflineEmbedder, texts: Sequence[str], /) -> Any:
-        threads.add(threading.current_thread().name)
-        return embed(self, texts)
-
-    monkeypatch.setattr(OfflineEmbedder, "embed", watched)
-    with bank_with_notes(tmp_path):
-        pass
-    assert any(name.startswith("tiermem-notes") for name in threads)
-    assert not [each for each in threading.enumerate() if each.name.startswith("tiermem-notes")]
 
 
 class Picky(Directions):

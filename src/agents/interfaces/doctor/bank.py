@@ -312,8 +312,7 @@ def _differing(
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
     from ...errors import NoteRefused
-    from ...notes.files import notes_in
-    from ...notes.names import agent_of_folder
+    from ...notes.files import agent_of_folder, notes_in
     from ...notes.opening import look_at_files
 
     root, number, refused = folder / "notes", 0, 0

@@ -1,7 +1,6 @@
 """Vectors of texts that were met before."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 
 import numpy as np
 
@@ -66,17 +65,6 @@ class CachedEmbedder:
         if self._embed_queries is None:
             return self.encode(texts)
         return self.encode([QUERY + text for text in texts])
-
-    def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
-        """Embed these texts ahead of time; they are known once the returned function was called.
-
-        The offline embedder works on the worker's thread; any other embedder in that function.
-        """
-        missing = list(dict.fromkeys(text for text in texts if text not in self._newest.rows))
-        if not isinstance(self.embedder, OfflineEmbedder):
-            return lambda: self._newest.keep(missing, self._embed(missing))
-        embedding = worker.submit(self._call, missing)
-        return lambda: self._newest.keep(missing, embedding.result())
 
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text, nor of a query that is the same."""
