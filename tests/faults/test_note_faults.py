@@ -157,7 +157,7 @@ def test_a_full_disk_at_a_second_write_leaves_the_first(
     with bank.transaction():
         alice.notes.append("one", "MEMORY.md")
         with monkeypatch.context() as broken:
-            broken.setattr(note_files, "write", full)
+            broken.setattr(note_files, "_write", full)
             with pytest.raises(NoteRefused, match="No space left"):
                 alice.notes.append("two", "MEMORY.md")
     assert alice.notes.read() == "first\none\n"
@@ -169,7 +169,7 @@ def test_an_edit_counts_though_a_leftover_cannot_be_deleted(
     bank: MemoryBank, alice: AgentMemory, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(note_files, "unlink", full)
+        broken.setattr(note_files, "_unlink", full)
         with bank.transaction():
             alice.notes.append("one", "MEMORY.md")
             alice.notes.append("two", "MEMORY.md")
@@ -191,7 +191,7 @@ def test_notes_that_cannot_be_written_after_a_restore_are_written_later(
 ) -> None:  # fmt: skip
     bank.checkpoint(tmp_path / "one.tmck")
     with monkeypatch.context() as broken:
-        broken.setattr(note_files, "write", full)
+        broken.setattr(note_files, "_write", full)
         with MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL) as again:
             assert again.agent("alice").notes.read() == "first\n"
             assert again.sync_notes()["alice"].removed == ()
@@ -207,7 +207,7 @@ def test_once_they_are_written_a_persons_edits_count_again(
     bank.agent("bob").notes.write("MEMORY.md", "bob's\n")
     bank.checkpoint(tmp_path / "one.tmck")
     with monkeypatch.context() as broken:
-        broken.setattr(note_files, "write", full)
+        broken.setattr(note_files, "_write", full)
         again = MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL)
     with again:
         again.sync_notes()
