@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.interfaces.http import server as http
-from agents.interfaces.inspector.server import Page, new_token, serve
+from agents.interfaces.inspector.server import Inspector, new_token, serve
 from agents.interfaces.inspector.site import Site
 from waiting import LONG, until
 
@@ -159,7 +159,7 @@ def served(*folders: Path, **options: bool) -> Iterator[str]:
     with http.listen(_HOST, 0) as sock, Site(folders, **options) as site:
         token = new_token()
         thread = threading.Thread(
-            target=serve, args=(Page(site, token, _HOST), sock, stopped.is_set), name="page"
+            target=serve, args=(Inspector(site, token, _HOST), sock, stopped.is_set), name="page"
         )
         thread.start()
         try:

@@ -15,7 +15,7 @@ import httpx
 from agents import MemoryBank
 from agents.interfaces import tokens
 from agents.interfaces.http import server
-from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.access import Names, TokenDoor
 from agents.interfaces.http.limits import Limits
 from waiting import LONG, ended, until
 from warm_children import Popen
@@ -59,7 +59,7 @@ def served(
 ) -> Iterator[Served]:
     """The bank in ``folder``, made if there is none, served by uvicorn in a thread."""
     allowed = [options.pop(key, ()) for key in ("hosts", "origins")]
-    door, names = Door(folder, agent_id), Names("127.0.0.1", *allowed)
+    door, names = TokenDoor(folder, agent_id), Names("127.0.0.1", *allowed)
     options.setdefault("storage", MANUAL)
     stop = threading.Event()
     with MemoryBank.open(folder, **options) as bank, server.listen("127.0.0.1", 0) as sock:

@@ -12,7 +12,7 @@ import httpx
 from agents.config.load import load_settings
 from agents.interfaces.http.server import address, listen
 from agents.interfaces.inspector.parameters import Reading
-from agents.interfaces.inspector.server import Page, new_token, serve
+from agents.interfaces.inspector.server import Inspector, new_token, serve
 from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.run import Run
 from waiting import LONG
@@ -121,7 +121,7 @@ def opened(folder: Path, **options: bool) -> Iterator[Door]:
     token, stop = new_token(), threading.Event()
     with listen("127.0.0.1", 0) as sock, looked_at(folder, **options) as site:
         url = address("127.0.0.1", sock)
-        page = Page(site, token, "127.0.0.1")
+        page = Inspector(site, token, "127.0.0.1")
         thread = threading.Thread(target=serve, args=(page, sock, stop.is_set))
         thread.start()
         try:

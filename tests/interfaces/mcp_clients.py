@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_versions import AsyncClient, Client
 
 from agents import MemoryBank
-from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.access import Names, TokenDoor
 from agents.interfaces.http.limits import DEFAULT, Limits
 from agents.interfaces.http.server import address, listen
 from agents.interfaces.mcp import http as mcp_http
@@ -92,7 +92,7 @@ def serving_here(
     stop = threading.Event()
     with MemoryBank.open(folder, storage=MANUAL) as bank, listen("127.0.0.1", 0) as sock:
         url = address("127.0.0.1", sock)
-        given = (bank, Door(folder, agent), Names("127.0.0.1", **names), sock)
+        given = (bank, TokenDoor(folder, agent), Names("127.0.0.1", **names), sock)
         more = {"read_only": False, "limits": limits, "asked_to_stop": stop.is_set}
         thread = threading.Thread(target=mcp_http.serve, args=given, kwargs=more)
         thread.start()

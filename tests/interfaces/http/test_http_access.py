@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from http_service import Served, is_problem, served
-from starlette.datastructures import Headers
+from starlette.requests import Request
 
 from agents.errors import ConfigError
 from agents.interfaces import tokens
-from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.access import Names, TokenDoor
 from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint
 from agents.interfaces.http.problems import Problem
 from examples import some
@@ -130,10 +130,11 @@ def test_to_revoke_the_last_token_opens_the_door_to_nobody(tmp_path: Path) -> No
 def test_a_file_without_tokens_keeps_the_door_shut_after_a_start(tmp_path: Path) -> None:
     tokens.create(tmp_path, "bob")
     tokens.revoke(tmp_path, "bob")
+    request = Request({"type": "http", "headers": []})
     with pytest.raises(Problem):
-        Door(tmp_path, "alice").grant(Headers())
+        TokenDoor(tmp_path, "alice").grant(request)
     (tmp_path / tokens.FILE).unlink()
-    assert Door(tmp_path, "alice").grant(Headers()).agent_id == "alice"
+    assert TokenDoor(tmp_path, "alice").grant(request).agent_id == "alice"
 
 
 def test_a_token_that_only_reads_changes_nothing_however_often(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from starlette.types import Message
 
 from agents import AsyncMemoryBank, MemoryBank
 from agents.interfaces import tokens
-from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.access import Names, TokenDoor
 from agents.interfaces.http.limits import DEFAULT, Buckets, Limits
 from agents.interfaces.http.service import Service
 from waiting import LONG
@@ -335,7 +335,7 @@ async def status_for(service: Service, address: str, path: str, token: str = "")
 
 def test_no_number_of_addresses_gives_a_token_more(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
-        service = Service(AsyncMemoryBank(bank), Door(tmp_path), Names("localhost"), SLOW)
+        service = Service(AsyncMemoryBank(bank), TokenDoor(tmp_path), Names("localhost"), SLOW)
         token = tokens.create(tmp_path, "alice").token
 
         async def flood() -> list[int]:

@@ -11,8 +11,7 @@ from http_service import Served, is_problem, served
 
 from agents import tools
 from agents.engine import adding
-from agents.interfaces.http.endpoints import ENDPOINTS, Endpoint
-from agents.interfaces.http.openapi import description
+from agents.interfaces.http.endpoints import ENDPOINTS, Endpoint, description
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from agents.interfaces import tokens
-from agents.interfaces.http.openapi import description
+from agents.interfaces.http.endpoints import description
 
 pytestmark = pytest.mark.long
 

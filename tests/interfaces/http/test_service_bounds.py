@@ -13,7 +13,7 @@ from mcp_clients import serving_here
 
 from agents import AsyncMemoryBank, MemoryBank
 from agents.interfaces import tokens
-from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.access import Names, TokenDoor
 from agents.interfaces.http.limits import Buckets, Shares
 from agents.interfaces.http.service import Service
 from waiting import until
@@ -53,7 +53,7 @@ def test_strange_requests_make_no_new_counters(tmp_path: Path) -> None:
     folder = tmp_path / "bank"
     with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
         token = tokens.create(folder, "alice").token
-        service = Service(AsyncMemoryBank(bank), Door(folder), Names("127.0.0.1"), EAGER)
+        service = Service(AsyncMemoryBank(bank), TokenDoor(folder), Names("127.0.0.1"), EAGER)
 
         async def ask() -> None:
             headers = {**JSON, "Authorization": f"Bearer {token}"}
@@ -81,7 +81,7 @@ def test_metrics_are_as_many_with_many_tokens_and_agents(tmp_path: Path) -> None
     """They are counted by operation and status, never by token, agent, address or memory."""
     folder = tmp_path / "bank"
     with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
-        service = Service(AsyncMemoryBank(bank), Door(folder), Names("127.0.0.1"), EAGER)
+        service = Service(AsyncMemoryBank(bank), TokenDoor(folder), Names("127.0.0.1"), EAGER)
         made = [tokens.create(folder, f"agent_{number}").token for number in range(30)]
 
         async def ask(token: str, number: int) -> set[str]:

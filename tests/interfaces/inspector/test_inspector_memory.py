@@ -1,6 +1,5 @@
 """What the inspector keeps in memory while it reads a journal, and while it is looked at."""
 
-import asyncio
 import gc
 import threading
 import tracemalloc
@@ -8,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspected_sites import ask, looked_at
+from inspected_sites import ask, looked_at, opened
 
+from agents.errors import RunError
 from agents.interfaces.inspector import later, past
 from agents.interfaces.inspector.later import Later
-from agents.interfaces.inspector.server import Page
+from agents.interfaces.inspector.site import Site
 from agents.interfaces.inspector.slices import Item, Slices
 from waiting import LONG
 
@@ -128,29 +128,24 @@ def test_an_answer_that_somebody_waits_for_stays_while_others_are_made() -> None
     answers.close()
 
 
-def test_the_collector_waits_until_all_answers_are_sent(market: Path) -> None:
+def test_the_collector_waits_until_an_answer_is_made(
+    market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its look at everything would be a part of an answer's time."""
-    seen: list[bool] = []
+    seen: dict[str, bool] = {}
 
-    async def send(_: Any) -> None:
-        seen.append(gc.isenabled())
+    def noted(self: Site, name: str, given: object) -> dict[str, Any]:
+        seen[name] = gc.isenabled()
+        return {}
 
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"{}", "more_body": False}
+    def branched(self: Site, given: object) -> dict[str, Any]:
+        seen["branch"] = gc.isenabled()
+        raise RunError("there is no room")
 
-    def scope(method: str, name: str) -> dict[str, Any]:
-        path = f"/token/api/{name}"
-        found = {"type": "http", "method": method, "path": path, "raw_path": path.encode()}
-        return found | {"query_string": b"", "headers": [(b"host", b"127.0.0.1")]}
-
-    async def look(page: Page) -> None:
-        await asyncio.gather(*(page(scope("GET", "about"), receive, send) for _ in range(3)))
-        assert gc.isenabled()
-        assert seen == [False] * 6, "the head and the body of each answer"
-        await page(scope("POST", "branch"), receive, send)
-
-    with looked_at(market) as site:
-        page = Page(site, "token", "127.0.0.1")
-        asyncio.run(look(page))
-        page.close()
-    assert seen[6:] == [True, True], "a branch runs a user's code"
+    monkeypatch.setattr(Site, "answer", noted)
+    monkeypatch.setattr(Site, "branched", branched)
+    with opened(market, allow_branch=True) as door:
+        assert door.get("api/about").status_code == 200
+        assert door.post("api/branch", json={"tick": 1}).status_code == 409
+    assert seen == {"about": False, "branch": True}, "a branch runs a user's code"
+    assert gc.isenabled()

@@ -4,9 +4,11 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import Scope
 
 from ...errors import ConfigError
@@ -106,7 +108,14 @@ def _origin(text: str) -> str:
     return lower
 
 
-class Door:
+class Door(Protocol):
+    """Finds what the sender of a request may do."""
+
+    def grant(self, request: Request) -> Grant:
+        """What the sender may do; a :class:`Problem` for a sender who may do nothing."""
+
+
+class TokenDoor:
     """Finds the agent that a request speaks for: by its token, and by nothing else in it.
 
     If the bank never had a token and an agent is given, every request speaks for that agent. The
@@ -118,13 +127,13 @@ class Door:
         """The folder of the bank and of its tokens."""
         self._everybody = agent_id and Grant(EVERYBODY, check_agent_id(agent_id), "write")
 
-    def grant(self, headers: Headers) -> Grant:
+    def grant(self, request: Request) -> Grant:
         """What the sender may do; 401 for a request without a token, or with an unknown one."""
         if self._everybody and tokens.are_needed(self.folder):
             self._everybody = None  # even if the file of tokens is deleted later
         if self._everybody:
             return self._everybody
-        given = headers.getlist("authorization")
+        given = request.headers.getlist("authorization")
         if not given:
             raise _unknown("say who you are: Authorization: Bearer tm_…", "")
         bearer = _BEARER.fullmatch(given[0]) if len(given) == 1 else None

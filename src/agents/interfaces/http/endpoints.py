@@ -1,12 +1,14 @@
-"""The paths of the service, made from the table of operations."""
+"""The paths of the service and their description in OpenAPI 3.1, made from the operations."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ... import __version__
 from ...errors import InvalidInput
 from ...tools import OPERATIONS, Operation
 from ...tools.operations import Permission
-from ...tools.shapes import MEMORY, Schema
+from ...tools.shapes import CONTENT, MEMORY, Schema
+from .problems import MEDIA_TYPE
 
 
 class Endpoint(NamedTuple):
@@ -123,3 +125,187 @@ def _read(text: str, kind: object) -> Any:
     if kind == "integer" and text.isascii() and text.isdecimal() and len(text) < 20:
         return int(text)
     return text
+
+
+# The description
+
+_ABOUT = """\
+Tiered memory for agents. A token (`tiermem token create`) speaks for one agent, and reads or
+also writes; whose memory it is never comes from the request. Arguments are JSON in the body, or
+for GET and DELETE stand in the query string; null is as good as leaving one out. Every error is
+`application/problem+json`. Malformed JSON is 400, arguments that do not fit are 422. A path that
+is not here is 404, a method that is not here 405."""
+
+_WHY = {
+    400: "Not JSON: malformed, a key twice, NaN, nested too deep; or a body where none belongs.",
+    401: "No token, or one that is not known.",
+    403: "The token may not do this, or the Host or Origin header is not one that is served.",
+    404: "The agent has no such memory.",
+    408: "The body did not arrive in time.",
+    409: "The memory is pinned, or its tier is full.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "The arguments do not fit.",
+    429: "Too many requests for this token; Retry-After says when to come back.",
+    500: "Something went wrong inside; the service's log says what.",
+    503: "Too busy, stopping, or it took too long: a change may be done nevertheless.",
+}
+_RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+_CHALLENGE = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+_HEADERS = {401: _CHALLENGE, 429: _RETRY}
+
+_PROBLEM: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "examples": ["urn:tiermem:problem:MemoryNotFound"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "detail"],
+    "additionalProperties": False,
+}
+
+
+def description(max_content_bytes: int) -> dict[str, Any]:
+    """The whole document, for a bank with this limit on the bytes of a text."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    for page in PAGES:
+        paths.setdefault(page.path, {})[page.method.lower()] = _page(page)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "TierMem", "version": __version__, "description": _ABOUT},
+        "servers": [{"url": "/"}],
+        "paths": _limited(paths, max_content_bytes),
+        "components": {
+            "schemas": {"Memory": MEMORY, "Problem": _PROBLEM},
+            "responses": {f"Problem{status}": _refusal(status) for status in _WHY},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation = endpoint.operation
+    made: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": operation.description,
+        "security": [{"token": [operation.permission]}],
+        "parameters": _parameters(endpoint),
+        "responses": {
+            str(endpoint.status): _success("application/json", _named(endpoint.result)),
+            **_refusals(_statuses(endpoint)),
+        },
+    }
+    if endpoint.has_body:
+        example = {
+            name: value
+            for name, value in operation.example.items()
+            if name in endpoint.given["properties"]
+        }
+        content = {"schema": _nullable(endpoint.given), "example": example}
+        made["requestBody"] = {
+            "required": bool(endpoint.given["required"]),
+            "content": {"application/json": content},
+        }
+    return made
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    in_path = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": endpoint.operation.arguments["properties"][name],
+            "example": endpoint.operation.example[name],
+        }
+        for name in endpoint.in_path
+    ]
+    if endpoint.has_body:
+        return in_path
+    needed = endpoint.given["required"]
+    return in_path + [
+        {"name": name, "in": "query", "required": name in needed, "schema": schema}
+        for name, schema in endpoint.given["properties"].items()
+    ]
+
+
+def _page(page: Page) -> dict[str, Any]:
+    schema: Schema = {"type": "object" if page.media_type == "application/json" else "string"}
+    statuses = {403, 429, 500, 503} | ({401} if page.permission else set())
+    return {
+        "operationId": page.name,
+        "summary": page.description,
+        "security": [{"token": [page.permission]}] if page.permission else [],
+        "responses": {
+            "200": _success(page.media_type, schema),
+            **_refusals(statuses),
+        },
+    }
+
+
+_NAME_MEMORIES = {"memory_id", "ids", "supersedes", "contradicts", "evidence", "correction"}
+"""Arguments that name memories of the agent."""
+
+
+def _statuses(endpoint: Endpoint) -> set[int]:
+    """Every status of an operation, except success."""
+    found = {400, 401, 403, 408, 413, 422, 429, 500, 503}
+    if endpoint.has_body:
+        found.add(415)
+    if endpoint.operation.arguments["properties"].keys() & _NAME_MEMORIES:
+        found.add(404)
+    if endpoint.operation.permission in ("write", "tell"):
+        found.add(409)
+    return found
+
+
+def _success(media_type: str, schema: Schema) -> dict[str, Any]:
+    return {"description": "Done.", "content": {media_type: {"schema": schema}}}
+
+
+def _named(schema: Any) -> Any:
+    """The schema, with a reference wherever it describes a memory."""
+    if schema == MEMORY:
+        return {"$ref": "#/components/schemas/Memory"}
+    if isinstance(schema, dict):
+        return {key: _named(value) for key, value in schema.items()}
+    return [_named(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _limited(schema: Any, most: int) -> Any:
+    """The schema, with the limit of this bank wherever it describes the text of a memory."""
+    if schema == CONTENT:
+        said = f"{schema['description']} At most {most:,} bytes in UTF-8."
+        return {**schema, "maxLength": min(schema["maxLength"], most), "description": said}
+    if isinstance(schema, dict):
+        return {key: _limited(value, most) for key, value in schema.items()}
+    return [_limited(each, most) for each in schema] if isinstance(schema, list) else schema
+
+
+def _nullable(arguments: Schema) -> Schema:
+    """The arguments; null stands for an argument that is not given."""
+    needed = arguments["required"]
+    return {
+        **arguments,
+        "properties": {
+            name: schema if name in needed else {"anyOf": [schema, {"type": "null"}]}
+            for name, schema in arguments["properties"].items()
+        },
+    }
+
+
+def _refusals(statuses: set[int]) -> dict[str, Any]:
+    return {
+        str(status): {"$ref": f"#/components/responses/Problem{status}"}
+        for status in sorted(statuses)
+    }
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    headers = {"headers": _HEADERS[status]} if status in _HEADERS else {}
+    return {"description": _WHY[status], "content": {MEDIA_TYPE: {"schema": schema}}, **headers}

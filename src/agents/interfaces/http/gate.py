@@ -1,4 +1,4 @@
-"""What the HTTP service and MCP over HTTP share: paths, tokens, limits, and the log."""
+"""What the services over HTTP share: paths, tokens, limits, and the log."""
 
 import asyncio
 import logging
@@ -6,23 +6,23 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
-from starlette.types import Lifespan, Message, Receive, Scope, Send
+from starlette.routing import Route, Router, compile_path
+from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from ...errors import TierMemError
 from ...tools.operations import WHY_NOT, allows
 from ..tokens import Grant
 from .access import Door, Names, origin_form
-from .allowance import Allowance
 from .bodies import read_body
-from .cors import Pages
 from .endpoints import Endpoint, Page
-from .limits import Limits
+from .limits import Allowance, Limits
 from .problems import ALWAYS, Problem
 
 logger = logging.getLogger(__name__)
@@ -37,9 +37,13 @@ _STOPPING = "the service stops; it may or may not have been done: look before yo
 class Visit(Request):
     """One request, and its line in the log: names and numbers, never a text of the client."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, headers: Mapping[str, str]
+    ) -> None:
+        """The answer gets the ``headers``."""
         super().__init__(scope, receive)
         self._sending = send
+        self._always = headers
         self._began = time.perf_counter()
         self.address = self.client.host if self.client else ""
         self.key = self.address
@@ -57,7 +61,7 @@ class Visit(Request):
     async def send(self, message: Message) -> None:
         """Send a part of the answer; its head gets the headers of every answer."""
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(ALWAYS)
+            MutableHeaders(scope=message).update(self._always)
             self.status = message["status"]
         await self._sending(message)
 
@@ -75,6 +79,24 @@ class Target(NamedTuple):
     answer: Callable[[Visit], Awaitable[Response]]
 
 
+class Manner(NamedTuple):
+    """In which words, and with which headers, a service answers."""
+
+    see: str
+    """The hint for an unknown path."""
+    methods: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    """The methods and the headers that pages of other origins may use."""
+    always: Mapping[str, str] = ALWAYS
+    """Headers of every answer."""
+    busy: Mapping[str, str] = MappingProxyType({})
+    """Headers of the refusal of a client that is over a limit."""
+    stopping: str = _STOPPING
+    """What the sender of a request learns that is open when the service stops."""
+    refusal: Callable[[Visit, Problem], Response] = lambda _, problem: problem.response()
+    """The answer to a request that is refused."""
+
+
 class Gate:
     """An ASGI application that checks a request, and passes it to its target or refuses it.
 
@@ -88,38 +110,29 @@ class Gate:
         door: Door,
         names: Names,
         limits: Limits,
+        manner: Manner,
         *,
-        see: str,
-        methods: tuple[str, ...],
-        headers: tuple[str, ...],
-        refusal: Mapping[str, str] | None = None,
         lifespan: Lifespan[Any] | None = None,
     ) -> None:
-        """``see`` is the hint for an unknown path.
-
-        Pages of other origins may use the ``methods`` and the ``headers``. The refusal of a client
-        that is over a limit has the headers ``refusal``.
-        """
         self._door = door
         self._names = names
         self._limits = limits
-        self._see = see
-        self._refusal = dict(refusal or {})
-        self._allowance = Allowance(limits, self._refusal)
+        self._manner = manner
+        self._allowance = Allowance(limits, manner.busy)
         self.answered: Counter[tuple[str, int]] = Counter()
         """The number of requests by the name of their target and by their status."""
         # Paths without a parameter come first: /memory/store is not a memory with the id "store".
-        paths = sorted({each.place.path for each in targets}, key=lambda path: "{" in path)
+        paths = dict.fromkeys(each.place.path for each in targets)
         routes = [
             Route(path, _Path(self, path, [each for each in targets if each.place.path == path]))
-            for path in paths
+            for path in sorted(paths, key=lambda path: "{" in path)
         ]
         self._router = Router(
             routes, redirect_slashes=False, default=self.nothing, lifespan=lifespan
         )
-        self._app = (
-            Pages(self._visited, names, methods, headers) if names.origins else self._visited
-        )
+        self._app = self._visited
+        if names.origins:
+            self._app = _Origins(self._visited, names, manner.methods, manner.headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -128,11 +141,11 @@ class Gate:
             await self._router(scope, receive, send)
 
     async def _visited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visit = scope["visit"] = Visit(scope, receive, send)
+        visit = scope["visit"] = Visit(scope, receive, send, self._manner.always)
         try:
             problem = await self._problem(visit)
             if problem and not visit.status:
-                await problem.response()(scope, receive, visit.send)
+                await self._manner.refusal(visit, problem)(scope, receive, visit.send)
             elif problem:
                 logger.warning("%s does not take its answer; cut off", visit.grant.name)
         except ClientDisconnect:
@@ -149,9 +162,9 @@ class Gate:
         except Problem as problem:
             return problem
         except TimeoutError:
-            return Problem(503, "TookTooLong", _TOO_LONG, self._refusal)
+            return Problem(503, "TookTooLong", _TOO_LONG, self._manner.busy)
         except asyncio.CancelledError:  # the server stops
-            return Problem(503, "Stopping", _STOPPING, {"Connection": "close"})
+            return Problem(503, "Stopping", self._manner.stopping, {"Connection": "close"})
         except ClientDisconnect:
             raise
         except TierMemError as error:
@@ -166,7 +179,7 @@ class Gate:
         """404 for an unknown path; it counts as a request without a token."""
         visit: Visit = scope["visit"]
         self._allowance.count(visit.address)
-        raise Problem(404, "NoSuchPath", f"there is nothing at this path; {self._see}")
+        raise Problem(404, "NoSuchPath", f"there is nothing at this path; {self._manner.see}")
 
     def admit(self, visit: Visit, targets: Mapping[str, Target]) -> Target:
         """The target for the request's method, if the sender may use it now."""
@@ -183,7 +196,7 @@ class Gate:
         if needed is None:
             self._allowance.count(visit.address)
             return target
-        grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
+        grant, visit.key = self._allowance.admit(self._door, visit, visit.address)
         visit.scope["user"] = grant
         if not allows(grant.permission, needed):
             if grant.permission == "read":
@@ -207,14 +220,40 @@ class _Path:
 
     def __init__(self, gate: Gate, path: str, targets: Sequence[Target]) -> None:
         self._gate = gate
-        self._path = path
+        _, self._form, _ = compile_path(path)
         self._targets = {each.place.method: each for each in targets}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Starlette ignores a newline at the end of a path.
-        if scope["path"] != self._path.format(**scope["path_params"]):
+        if scope["path"] != self._form.format(**scope["path_params"]):
             await self._gate.nothing(scope, receive, send)
         visit: Visit = scope["visit"]
         target = self._gate.admit(visit, self._targets)
         response = await target.answer(visit)
         await response(scope, receive, send)
+
+
+class _Origins(CORSMiddleware):
+    """Tells browsers that only the pages of ``names.origins`` may send requests.
+
+    Starlette refuses a preflight in plain text, and does not check the host. ``app`` checks the
+    request itself, by the same names.
+    """
+
+    def __init__(
+        self, app: ASGIApp, names: Names, methods: tuple[str, ...], headers: tuple[str, ...]
+    ) -> None:
+        super().__init__(app, names.origins, methods, headers)
+        self._names = names
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """The answer to a preflight, which has no token, but has a host and an origin."""
+        try:
+            self._names.check(request_headers)
+        except Problem as problem:
+            return problem.response()
+        answer = super().preflight_response(request_headers)
+        if answer.status_code == 200:
+            return answer
+        detail = "a page may not ask with this method, or send these headers"
+        return Problem(403, "WrongPreflight", detail).response()

@@ -1,6 +1,7 @@
 """The operations of a bank over HTTP, and the pages about the service."""
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,11 @@ from ...bank.agent_memory import AgentMemory
 from ...bank.async_bank import AsyncMemoryBank
 from ...errors import InvalidInput
 from ...tools import Failure
-from . import bodies, prometheus
-from .access import Door, Names
-from .endpoints import ENDPOINTS, PAGES, Endpoint, Page, query_arguments
-from .gate import Gate, Target, Visit
+from . import bodies
+from .access import Names, TokenDoor
+from .endpoints import ENDPOINTS, PAGES, Endpoint, Page, description, query_arguments
+from .gate import Gate, Manner, Target, Visit
 from .limits import DEFAULT, Limits
-from .openapi import description
 from .problems import Problem, encoded, private_paths, status_of, told
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Service:
     """
 
     def __init__(
-        self, bank: AsyncMemoryBank, door: Door, names: Names, limits: Limits = DEFAULT
+        self, bank: AsyncMemoryBank, door: TokenDoor, names: Names, limits: Limits = DEFAULT
     ) -> None:
         self._bank = bank
         self._nesting = limits.nesting
@@ -49,9 +49,11 @@ class Service:
             door,
             names,
             limits,
-            see="see /openapi.json",
-            methods=("GET", "POST", "PATCH", "DELETE"),
-            headers=("Authorization", "Content-Type"),
+            Manner(
+                "see /openapi.json",
+                methods=("GET", "POST", "PATCH", "DELETE"),
+                headers=("Authorization", "Content-Type"),
+            ),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,8 +62,8 @@ class Service:
     async def _shown(self, page: Page, visit: Visit) -> Response:
         if page.name != "metrics":
             return Response(self._pages[page.name], media_type=page.media_type)
-        text = prometheus.exposition(await self._bank.metrics(), self._gate.answered)
-        return Response(text, headers={"Content-Type": prometheus.MEDIA_TYPE})
+        text = _exposition(await self._bank.metrics(), self._gate.answered)
+        return Response(text, headers={"Content-Type": _METRICS_TYPE})
 
     async def _operated(self, endpoint: Endpoint, visit: Visit) -> Response:
         async with self._gate.body(visit) as body:
@@ -116,3 +118,38 @@ class Service:
                 logger.error("%s: %s", failure.type, failure.message)
             return Problem.internal()
         return Problem(status, failure.type, told(failure, self._private))
+
+
+# Counters as text that Prometheus reads
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_REQUESTS = "tiermem_http_requests_total"
+
+_HELP = {
+    "memory_hot_utilization": "Share of the tokens of hot in use, of the agent with most.",
+    "memory_spill_count": "Memories that left hot because it was full.",
+    "memory_recall_count": "Recalls.",
+    "memory_promotion_count": "Memories that became hot.",
+    "memory_recall_latency_ms": "How long the last recall took.",
+    "memory_hit_rate": "Share of the searches that gave a memory.",
+    "memory_demotion_count": "Memories that made room in their tier.",
+    "memory_expiration_count": "Memories whose lifetime ended.",
+    "memory_purge_count": "Memories that were purged.",
+}
+
+
+def _exposition(bank: Mapping[str, float], answered: Mapping[tuple[str, int], int]) -> str:
+    """The metrics of a bank, and the number of requests by operation and status.
+
+    A ``…_count`` of the bank is a ``…_total`` here: to Prometheus, a count is part of a summary.
+    """
+    lines = []
+    for key, value in bank.items():
+        stem = key.removesuffix("_count")
+        name, kind = (key, "gauge") if stem == key else (f"{stem}_total", "counter")
+        lines += [f"# HELP {name} {_HELP[key]}", f"# TYPE {name} {kind}", f"{name} {value!r}"]
+    lines.append(f"# HELP {_REQUESTS} Requests by operation and status; 499 left before the end.")
+    lines.append(f"# TYPE {_REQUESTS} counter")
+    for (operation, status), count in sorted(answered.items()):
+        lines.append(f'{_REQUESTS}{{operation="{operation}",status="{status}"}} {count}')
+    return "\n".join(lines) + "\n"

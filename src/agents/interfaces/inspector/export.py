@@ -17,9 +17,9 @@ from ...storage.gc_pause import gc_paused
 from ...storage.private_files import SHARED_MODE, replace_file
 from .agent_view import active, agent_at, explain, memory_row
 from .comparing import beside, branch_name
-from .document import document
 from .inspected import Inspected
 from .life_view import lives
+from .page_files import document
 from .parameters import CantTell, Parameters
 from .search_view import deed_row
 from .site import Site

@@ -2,34 +2,36 @@
 
 import asyncio
 import hmac
-import logging
+import math
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from functools import partial
+from html import escape
 from typing import Any
 
 import orjson
-import uvicorn
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InvalidInput, RunError, TierMemError
 from ...storage.gc_pause import gc_paused
-from ..http.access import Names, origin_form
-from ..http.connection import connections
+from ..http.access import Names
+from ..http.bodies import check_type
+from ..http.endpoints import Page
+from ..http.gate import Gate, Manner, Target, Visit
 from ..http.limits import DEFAULT
 from ..http.problems import ALWAYS, Problem
+from ..http.server import run
+from ..tokens import Grant
 from .page_files import page_file, policy
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
-from .refusals import readable
 from .site import ANSWERS, Site, failure
 
-logger = logging.getLogger(__name__)
-
-_MOST_BODY = 1 << 20
+_LIMITS = DEFAULT._replace(body_bytes=1 << 20, rate=10_000.0, seconds=math.inf)
+"""One person looks, whose page asks as fast as it is answered; a branch may run for hours."""
 _GRACE = 2
 _STATUSES: tuple[tuple[type[TierMemError], int], ...] = (
     (WrongParameter, 400),
@@ -45,6 +47,12 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
+_NEW_ADDRESS = "each start of tiermem inspect has a new address: open the one that it printed last"
+_STOPPED = "tiermem inspect was stopped; its last line says how a branch goes on"
+_REFUSED = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>TierMem inspector</title></head>
+<body><h1>The inspector can't show this</h1><p>{message}.</p>{hint}</body></html>
+"""
 
 
 def new_token() -> str:
@@ -52,19 +60,54 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-class Page:
+class _Door:
+    """Lets in who has the token in the path of the address."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def knows(self, given: str) -> bool:
+        """Whether this is the token."""
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+
+    def grant(self, request: Request) -> Grant:
+        """What the sender may do; 403 for another token."""
+        if not self.knows(request.path_params["token"]):
+            raise _no_token()
+        return Grant("page", "everybody", "read")
+
+
+class Inspector:
     """An ASGI application: the page and its answers, below the token."""
 
     def __init__(self, site: Site, token: str, host: str) -> None:
         self._site = site
         self._token = token
-        self._names = Names(host, hint="use the address that tiermem inspect printed")
+        self._door = _Door(token)
         # One at a time: an answer reads what another may close.
         self._answering = ThreadPoolExecutor(1, "answers")
         self._branching = ThreadPoolExecutor(1, "branches")
-        self._pause = gc_paused()
-        self._looking = 0
-        """How many requests are looked at, all in the thread of the event loop."""
+        page, below = partial(Page, "page", permission="read"), "/{token}"
+        self._gate = Gate(
+            [
+                Target(Page("start", "/", "The page.", None), self._started),
+                Target(page(below, "The page."), self._moved),
+                Target(page(f"{below}/api/branch", "A branch's command."), self._looked_up),
+                Target(page(f"{below}/api/branch", "A branch.", method="POST"), self._branched),
+                Target(page(f"{below}/api/{{name}}", "An answer."), self._looked_up),
+                Target(page(f"{below}/{{file:path}}", "A file."), self._shown),
+                Target(Page("other", "/{path:path}", "Nothing.", None), self._nothing),
+            ],
+            self._door,
+            Names(host, hint="use the address that tiermem inspect printed"),
+            _LIMITS,
+            Manner(
+                "use the address that tiermem inspect printed",
+                always={**_HEADERS, "Content-Security-Policy": policy()},
+                stopping=_STOPPED,
+                refusal=_refusal,
+            ),
+        )
 
     def stop(self) -> None:
         """Let a branch that is run end after its tick."""
@@ -77,97 +120,59 @@ class Page:
         self._branching.shutdown(cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        with nullcontext() if scope["method"] == "POST" else self._undisturbed():
-            await self._sent(scope, receive, send)
+        await self._gate(scope, receive, send)
 
-    @contextmanager
-    def _undisturbed(self) -> Iterator[None]:
-        """A search for garbage takes longer than most answers: it waits until all are sent.
+    # The page
 
-        It goes on beside a branch, which is a POST and runs a user's code.
-        """
-        if not self._looking:
-            self._pause.__enter__()
-        self._looking += 1
-        try:
-            yield
-        finally:
-            self._looking -= 1
-            if not self._looking:
-                self._pause.__exit__()
+    async def _started(self, visit: Visit) -> Response:
+        if not self._door.knows(visit.query_params.get("token", "")):
+            raise _no_token()
+        return await self._moved(visit)
 
-    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(origin_form(scope), receive)
-        try:
-            response = await self._answer(request)
-        except Problem as problem:
-            response = _refused(problem.status, problem.kind, problem.detail)
-        except ClientDisconnect:
-            return
-        except asyncio.CancelledError:  # the server ends, and this took longer than it waits
-            told = "tiermem inspect was stopped; its last line says how a branch goes on"
-            response = _refused(503, "Stopped", told)
-        except Exception:
-            logger.exception("the inspector failed")
-            response = _refused(500, "InternalError", "something went wrong; the log says what")
-        response = readable(request, response)
-        response.headers.update({**_HEADERS, "Content-Security-Policy": policy()})
-        await response(scope, receive, send)
+    async def _moved(self, visit: Visit) -> Response:
+        return RedirectResponse(f"/{self._token}/", 303)
 
-    async def _answer(self, request: Request) -> Response:
-        self._names.check(request.headers)
-        path = request.url.path
-        if path == "/" and self._is_token(request.query_params.get("token", "")):
-            return RedirectResponse(f"/{self._token}/", 303)
-        token, _, rest = path.removeprefix("/").partition("/")
-        if not self._is_token(token):
-            return _refused(
-                403, "NoToken", "the address needs the token that tiermem inspect printed"
-            )
-        if path == f"/{token}":
-            return RedirectResponse(f"/{self._token}/", 303)
-        if rest == "api/branch" and request.method == "POST":
-            return await self._branch(request)
-        if request.method not in ("GET", "HEAD"):
-            return _refused(405, "WrongMethod", "the page is for looking")
-        if rest.startswith("api/"):
-            return await self._looked_up(rest.removeprefix("api/"), request.query_params)
-        found = page_file(rest or "index.html")
-        if found is None:
-            return _refused(404, "NotFound", "there is no page of this name")
-        return Response(found.data, media_type=found.media_type)
+    async def _nothing(self, visit: Visit) -> Response:
+        raise _no_token()
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+    async def _shown(self, visit: Visit) -> Response:
+        file = page_file(visit.path_params["file"] or "index.html")
+        if file is None:
+            raise Problem(404, "NotFound", "there is no page of this name")
+        return Response(file.data, media_type=file.media_type)
 
-    async def _looked_up(self, name: str, given: Mapping[str, str]) -> Response:
+    # Its answers
+
+    async def _looked_up(self, visit: Visit) -> Response:
+        name = visit.path_params.get("name", "branch")
         if name not in ANSWERS:
-            return _refused(404, "NotFound", "there is no answer of this name")
-        return await self._do(self._answering, lambda: self._site.answer(name, dict(given)))
+            raise Problem(404, "NotFound", "there is no answer of this name")
+        given = dict(visit.query_params)
+        return await self._answered(visit, lambda: self._site.answer(name, given))
 
-    async def _branch(self, request: Request) -> Response:
+    async def _branched(self, visit: Visit) -> Response:
         if not self._site.allow_branch:
-            return _refused(
-                403, "NotAllowed", "tiermem inspect --allow-branch lets the page run it"
-            )
-        if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
-            return _refused(400, "WrongParameter", "the body is JSON")
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST_BODY:
-                return _refused(413, "TooLarge", "the edits are too many")
-        given = _texts(body)
-        made = await self._do(self._branching, lambda: self._site.branched(given))
+            raise Problem(403, "NotAllowed", "tiermem inspect --allow-branch lets the page run it")
+        async with self._gate.body(visit) as body:
+            check_type(visit.headers)
+            given = _texts(body)
+        made = await self._done(visit, self._branching, lambda: self._site.branched(given))
         if made.status_code != 200:
             return made
         out = orjson.loads(made.body)["out"]
-        return await self._do(self._answering, lambda: self._site.add_branch(out, given))
+        return await self._answered(visit, lambda: self._site.add_branch(out, given))
 
-    async def _do(
-        self, worker: ThreadPoolExecutor, answer: Callable[[], dict[str, Any]]
+    async def _answered(self, visit: Visit, answer: Callable[[], dict[str, Any]]) -> Response:
+        """An answer, made while no search for garbage takes longer than the answer itself."""
+
+        def made() -> dict[str, Any]:
+            with gc_paused():
+                return answer()
+
+        return await self._done(visit, self._answering, made)
+
+    async def _done(
+        self, visit: Visit, worker: ThreadPoolExecutor, answer: Callable[[], dict[str, Any]]
     ) -> Response:
         """An answer, made in a worker's thread."""
 
@@ -178,8 +183,8 @@ class Page:
             except Reading as reading:
                 found, status = {"reading": {"done": reading.done, "of": reading.of}}, 202
             except TierMemError as error:
-                found = failure(error)
                 status = next((own for kind, own in _STATUSES if isinstance(error, kind)), 500)
+                return _told(visit, status, failure(error))
             data = orjson.dumps(found, default=_plain, option=orjson.OPT_NON_STR_KEYS)
             return Response(data, status, media_type="application/json")
 
@@ -195,9 +200,9 @@ def _texts(body: bytes) -> Parameters:
     if not isinstance(found, dict):
         raise Problem(400, "WrongParameter", "the body is not a JSON object")
     texts = {
-        name: own if isinstance(own, str) else orjson.dumps(own).decode()
-        for name, own in found.items()
-        if own is not None
+        name: value if isinstance(value, str) else orjson.dumps(value).decode()
+        for name, value in found.items()
+        if value is not None
     }
     return Parameters(texts)
 
@@ -206,45 +211,35 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else str(value)
 
 
-def _refused(status: int, kind: str, message: str) -> Response:
-    data = orjson.dumps({"error": {"type": kind, "message": message, "hint": ""}})
-    return Response(data, status, media_type="application/json")
+# Refusals
 
 
-def serve(page: Page, sock: socket.socket, asked_to_stop: Callable[[], bool]) -> None:
+def _no_token() -> Problem:
+    return Problem(403, "NoToken", "the address needs the token that tiermem inspect printed")
+
+
+def _refusal(visit: Visit, problem: Problem) -> Response:
+    """The answer to a request that the gate refuses."""
+    hint = _NEW_ADDRESS if problem.kind == "NoToken" else ""
+    error = {"type": problem.kind, "message": problem.detail, "hint": hint}
+    response = _told(visit, problem.status, {"error": error})
+    response.headers.update(problem.headers)
+    return response
+
+
+def _told(visit: Visit, status: int, failed: dict[str, Any]) -> Response:
+    """What went wrong: a page with a sentence if somebody typed the address, else JSON."""
+    if "text/html" not in visit.headers.get("accept", ""):
+        return Response(orjson.dumps(failed), status, media_type="application/json")
+    message, hint = failed["error"]["message"], failed["error"]["hint"]
+    hint = f"<p>{escape(hint)}.</p>" if hint else ""
+    text = _REFUSED.format(message=escape(message), hint=hint)
+    return Response(text, status, media_type="text/html")
+
+
+def serve(inspector: Inspector, sock: socket.socket, asked_to_stop: Callable[[], bool]) -> None:
     """Answer requests until ``asked_to_stop`` is true."""
-    config = uvicorn.Config(
-        page,
-        http=connections(DEFAULT),
-        loop="asyncio",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE,
-    )
     try:
-        _Server(config, page, asked_to_stop).run([sock])
+        run(inspector, sock, _LIMITS, asked_to_stop, grace=_GRACE, when_stopping=inspector.stop)
     finally:
-        page.close()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, which asks now and then whether it should stop."""
-
-    def __init__(
-        self, config: uvicorn.Config, page: Page, asked_to_stop: Callable[[], bool]
-    ) -> None:
-        super().__init__(config)
-        self._page = page
-        self._asked_to_stop = asked_to_stop
-
-    async def on_tick(self, counter: int) -> bool:
-        self.should_exit = self.should_exit or self._asked_to_stop()
-        return await super().on_tick(counter)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._page.stop()
-        await super().shutdown(sockets)
+        inspector.close()

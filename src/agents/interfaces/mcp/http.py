@@ -12,10 +12,10 @@ from starlette.types import Message
 
 from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
-from ..http.access import Door, Names
+from ..http.access import Names, TokenDoor
 from ..http.bodies import check_type
 from ..http.endpoints import HEALTH, Page
-from ..http.gate import Gate, Target, Visit
+from ..http.gate import Gate, Manner, Target, Visit
 from ..http.limits import DEFAULT, Limits
 from ..http.problems import encoded, private_paths
 from ..http.server import run
@@ -33,7 +33,7 @@ _CLOSE = {"Connection": "close"}
 
 def serve(
     bank: MemoryBank,
-    door: Door,
+    door: TokenDoor,
     names: Names,
     sock: socket.socket,
     *,
@@ -60,13 +60,10 @@ def serve(
         door,
         names,
         limits,
-        see=f"MCP is at {PATH}",
-        methods=("POST",),
-        headers=("*",),
-        refusal=_CLOSE,
+        Manner(f"MCP is at {PATH}", methods=("POST",), headers=("*",), busy=_CLOSE),
         lifespan=lambda _: manager.run(),
     )
-    run(gate, shared, sock, limits, asked_to_stop, grace=_SECONDS_TO_FINISH)
+    run(gate, sock, limits, asked_to_stop, grace=_SECONDS_TO_FINISH, bank=shared)
 
 
 def _access(bank: AsyncMemoryBank, read_only: bool, context: sdk.Context) -> Access:

@@ -71,7 +71,7 @@ def inspect(
             webbrowser.open(where)
         if not quiet:
             say(f"looking at {' and '.join(map(str, folders))}; Ctrl-C ends it", err=True)
-        server.serve(server.Page(site, token, _HOST), sock, asked_to_stop)
+        server.serve(server.Inspector(site, token, _HOST), sock, asked_to_stop)
         if site.left is not None:
             say(f"{site.left.why}: {site.left.hint}", err=True)
 

@@ -124,14 +124,14 @@ def mcp(
             _over_streams(agent or "", permission, folder, opened, asked_to_stop)
             return
 
-        from ...http.access import Door, Names
+        from ...http.access import Names, TokenDoor
         from ...http.limits import Limits
         from ...http.server import address, listen
         from ...mcp import http as mcp_http
 
         host = host or _HOST
         agents = check_access(folder, host, agent)
-        door, names = Door(folder, agent), Names(host, hosts or (), origins or ())
+        door, names = TokenDoor(folder, agent), Names(host, hosts or (), origins or ())
         with listen(host, _PORT if port is None else port) as sock, opened() as bank:
             check_served(bank, folder)
             where = address(host, sock) + mcp_http.PATH

@@ -86,7 +86,7 @@ def serve(
     http = _http()
     check_bank(folder, create, "--create makes one")
     agents = check_access(folder, host, agent)
-    door, names = http.Door(folder, agent), http.Names(host, hosts or (), origins or ())
+    door, names = http.TokenDoor(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
     with http.listen(host, port) as sock, _logging(quiet), stopping() as asked_to_stop:
         bank = served(folder, file, preset, assignments, create=create)
