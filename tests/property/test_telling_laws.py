@@ -207,7 +207,7 @@ class World:
             return []
         assert memory_id in self.own_ids[agent]
         assert {*links.contradicts, links.superseded_by} - {None} <= self.own_ids[agent]
-        assert (flags, teller != agent) == ([], True)
+        assert (flags, teller != agent) == ((), True)
         return []
 
     def _by_groups(self, agent: str) -> Iterable[str]:

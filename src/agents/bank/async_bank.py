@@ -486,8 +486,16 @@ class AsyncMemoryBank(_View[MemoryBank]):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        await asyncio.shield(self._closed())  # even if this is cancelled
+
+    async def _closed(self) -> None:
         work = functools.partial(self._close, self._of, True)
-        await asyncio.shield(self._turns.put(work, INSIDE.get()))  # even if this is cancelled
+        try:
+            await self._turns.put(work, INSIDE.get())
+        except asyncio.CancelledError:  # the event loop ends: the thread closes the bank alone
+            with suppress(RuntimeError):  # the thread has ended: the bank is closed
+                self._turns.thread.submit(work)
+            raise
 
     def __repr__(self) -> str:
         where = self._of.folder or "in memory"

@@ -160,7 +160,7 @@ def test_a_bug_is_a_result_without_details(
 
     status = OPERATIONS["memory_status"]._replace(run=broken)
     monkeypatch.setitem(tools.OPERATIONS, "memory_status", status)
-    monkeypatch.setattr(AgentMemory, "hot_context", lambda _: broken(_, {}))
+    monkeypatch.setattr(AgentMemory, "get_relevant_memories", lambda _: broken(_, {}))
 
     async def work(client: Client) -> None:
         result = await client.call_tool("memory_status")
