@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agents import MemoryBank, RunError, SimulationError
-from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.placement import Placement
+from agents.simulation.runs.record import last_tick
 from agents.simulation.runs.run import Run
 from agents.simulation.workers.log import read_log
 from spread_runs import engine, results, run_to_the_end, scenario

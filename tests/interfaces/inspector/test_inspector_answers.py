@@ -13,8 +13,8 @@ from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
 from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
-from agents.simulation.runs.compare import past_bank
 from agents.simulation.runs.life import life
+from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.why import as_json, decision
 
 AGENTS = [f"agent_{number:02}" for number in range(5)]

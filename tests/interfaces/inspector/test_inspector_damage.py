@@ -12,7 +12,7 @@ from inspected_sites import ask, looked_at
 from agents import MemoryBank
 from agents.errors import BankDamaged
 from agents.interfaces.inspector.parameters import CantTell
-from agents.simulation.runs.compare import past_bank
+from agents.simulation.runs.record import past_bank
 from waiting import until
 
 AGENT = "agent_01"

@@ -10,7 +10,7 @@ from agents import MemoryBank
 from agents.bank import history
 from agents.errors import TierMemError
 from agents.interfaces.inspector.site import Site
-from agents.simulation.runs.compare import past_bank
+from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.run import Run
 from waiting import until
 

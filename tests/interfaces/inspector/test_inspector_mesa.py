@@ -14,7 +14,7 @@ sys.path.append(str(ROOT / "tests/adapters"))
 
 from mesa_models import walked
 
-from agents.simulation.runs.compare import past_bank
+from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.why import as_json, decision
 
 

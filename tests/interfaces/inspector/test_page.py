@@ -11,8 +11,8 @@ from inspected_sites import ask
 
 from agents.interfaces.inspector.site import Site
 from agents.memory.tiers import TIER_NAMES
-from agents.simulation.runs.compare import past_bank
 from agents.simulation.runs.life import life
+from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.why import decision
 from waiting import until
 

@@ -11,8 +11,9 @@ from inspected_sites import looked_at, make_run
 from agents import MemoryBank, analysis
 from agents.interfaces.inspector.export import write_export
 from agents.simulation.runs.branch import branch
-from agents.simulation.runs.compare import compare_runs, past_bank
+from agents.simulation.runs.compare import compare_runs
 from agents.simulation.runs.placement import LOCAL
+from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.cells import run_cells
 from agents.simulation.sweeps.results import write_results

@@ -11,7 +11,7 @@ from agents.interfaces.inspector.inspected import COUNTED
 from agents.interfaces.inspector.site import Site
 from agents.memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
 from agents.search import explain
-from agents.simulation.runs.compare import past_bank
+from agents.simulation.runs.record import past_bank
 
 pytestmark = pytest.mark.slow
 

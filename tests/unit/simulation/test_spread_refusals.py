@@ -7,7 +7,7 @@ import pytest
 from agents import SimulationError
 from agents.config.load import load_settings
 from agents.config.settings import Settings
-from agents.simulation.runs.compare import last_tick
+from agents.simulation.runs.record import last_tick
 from agents.simulation.runs.run import Run
 from agents.simulation.workers.log import read_log
 from spread_runs import HERE, engine, results, run_to_the_end, scenario

@@ -15,9 +15,9 @@ import pytest
 
 from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
 from agents.config.load import load_settings
-from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.merge import merge
 from agents.simulation.runs.placement import Placement, engine_of
+from agents.simulation.runs.record import last_tick
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run, go_back
 from agents.simulation.tick.streams import Stream

@@ -160,7 +160,7 @@ def copied_with_notes(
 @contextmanager
 def past(folder: Path, tick: int | None = None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
     """A copy of a bank, or of the bank of a run, as it was after a tick; and its agents."""
-    from ...simulation.runs.compare import past_bank
+    from ...simulation.runs.record import past_bank
     from ...simulation.worlds.outside import agents_of
 
     if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
@@ -168,7 +168,7 @@ def past(folder: Path, tick: int | None = None) -> "Iterator[tuple[MemoryBank, S
             yield bank, bank.agents()
         return
     with past_bank(folder, tick) as bank:
-        yield bank, agents_of(bank, bank.settings)
+        yield bank, agents_of(bank.engine.journal, bank.settings)
 
 
 def check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:

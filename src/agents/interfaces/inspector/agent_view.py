@@ -20,15 +20,8 @@ from ...memory.tiers import (
     parse_tier,
 )
 from ...search.explain import OVER_BUDGET
-from ...simulation.runs.why import (
-    FORGOTTEN,
-    Decision,
-    as_json,
-    births,
-    new_memories,
-    retold,
-    text_of,
-)
+from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
+from ...simulation.runs.why import Decision, as_json, retold
 from ...simulation.tick.decision_log import Kept
 from .inspected import Inspected
 from .parameters import CantTell, Parameters

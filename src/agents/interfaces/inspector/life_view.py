@@ -29,7 +29,8 @@ from ...memory.tiers import (
 )
 from ...rules.transitions import end_after
 from ...simulation.runs.life import told
-from ...simulation.runs.why import FORGOTTEN, RESULTS, births, part_of
+from ...simulation.runs.record import FORGOTTEN, births
+from ...simulation.runs.why import RESULTS, part_of
 from ...simulation.tick.decision_log import Kept
 from .agent_view import born_in, memory_row, no_decisions, texts_of
 from .inspected import Inspected

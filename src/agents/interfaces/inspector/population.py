@@ -12,7 +12,7 @@ from ...simulation.analysis.columns import Columns, Numbers
 from ...simulation.analysis.overlap import shares
 from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tree
 from ...simulation.analysis.tells import tells
-from ...simulation.runs.why import FORGOTTEN
+from ...simulation.runs.record import FORGOTTEN
 from .inspected import Inspected
 from .parameters import Parameters
 

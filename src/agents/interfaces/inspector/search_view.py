@@ -5,7 +5,7 @@ from typing import Any
 
 from ...engine.groups import is_board
 from ...memory.records import memory_id
-from ...simulation.runs.why import FORGOTTEN
+from ...simulation.runs.record import FORGOTTEN
 from .deeds import Deed, ids_with
 from .inspected import Inspected
 from .parameters import NotThere, Parameters, WrongParameter

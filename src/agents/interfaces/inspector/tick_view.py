@@ -10,7 +10,7 @@ import orjson
 from ...memory.events import Added, Event, VersionReplaced, decode
 from ...memory.records import memory_id
 from ...simulation.runs.life import told
-from ...simulation.runs.why import FORGOTTEN
+from ...simulation.runs.record import FORGOTTEN
 from ...simulation.tick.decision_log import unpack
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal

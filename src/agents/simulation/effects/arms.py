@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...errors import Diverged, RunError, SimulationError, TierMemError
 from ..runs.branch import branch
 from ..runs.folder import read_folder
+from ..runs.record import RunRecord
 from ..runs.replay import Replay
 from ..runs.run import Run
 from ..tick.decision_log import plain
@@ -99,11 +99,11 @@ def check_null(original: Path, null: Path, at: int) -> None:
 
 def _told(folder: Path, after: int) -> dict[int, Any]:
     """What is recorded of each tick: state hash, counts, metrics, what was given, decisions."""
-    with MemoryBank.at(folder / "bank") as bank:
-        decided = {tick: plain(data) for tick, data in bank.ticks.decisions(after)}
+    with RunRecord.read(folder) as run:
+        decided = {tick: plain(data) for tick, data in run.logs(after)}
         return {
             record["tick"]: (record, given, decided.get(record["tick"]))
-            for record, given in bank.ticks.records(after)
+            for record, given in run.records(after)
         }
 
 

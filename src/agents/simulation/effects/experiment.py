@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput
 from ...storage.private_files import make_folder
-from ..runs.compare import last_tick
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.record import RunRecord, last_tick
 from ..runs.trust import check_run
 from ..statistics import differences
 from ..sweeps.worker import KILLED, in_processes
@@ -280,16 +279,16 @@ def _effect(
 
 
 def _records(folder: Path, after: int) -> dict[int, dict[str, float]]:
-    with MemoryBank.at(folder / "bank") as bank:
-        return {record["tick"]: record["metrics"] for record, _ in bank.ticks.records(after - 1)}
+    with RunRecord.read(folder) as run:
+        return {record["tick"]: record["metrics"] for record, _ in run.records(after - 1)}
 
 
 def check_metrics(run: Path, wanted: Sequence[str]) -> None:
     """Refuse a metric that the run's world does not have."""
     if not wanted:
         return
-    with as_run_error(f"{run} can't be read"), MemoryBank.at(run / "bank") as bank:
-        known = [name for row, _ in bank.ticks.records(bank.tick - 1) for name in row["metrics"]]
+    with as_run_error(f"{run} can't be read"), RunRecord.read(run) as record:
+        known = [name for row, _ in record.records(record.last - 1) for name in row["metrics"]]
     for name in wanted:
         if name not in known:
             raise InvalidInput(

@@ -10,12 +10,11 @@ from ...config.load import load_settings
 from ...config.settings import Settings, is_secret
 from ...errors import InvalidInput, RunError
 from ...memory.context import one_line
-from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id, sequence_of, short_id, whole_id
 from ...memory.tiers import Tier
 from ..runs.branch import branch
-from ..runs.compare import last_tick, past_bank
 from ..runs.folder import as_run_error, read_folder
+from ..runs.record import RunRecord
 
 ANYBODY = "*"
 _ARROWS = ("→", "->")
@@ -74,8 +73,12 @@ class Intervention(NamedTuple):
 
     def in_run(self, folder: Path) -> Change:
         """The change of this run; :class:`RunError` says what the run does not have."""
-        settings, _ = read_folder(folder)
-        born = [_birth(folder, settings, target) for target in self.never_heard]
+        with RunRecord.read(folder) as run:
+            return self._in_run(run)
+
+    def _in_run(self, run: RunRecord) -> Change:
+        settings = run.settings
+        born = [_birth(run, target) for target in self.never_heard]
         at = self.at if self.at is not None else min((max(b.tick - 1, 0) for b in born), default=0)
         edits, rules, words = [], [], []
         for birth in born:
@@ -93,7 +96,7 @@ class Intervention(NamedTuple):
                 {"do": "never", "agent": birth.agent, "tick": birth.tick, "content": birth.text}
             )
         if self.forget or self.pin:
-            with past_bank(folder, at) as bank:
+            with run.bank(at) as bank:
                 for do, targets in (("forget", self.forget), ("pin", self.pin)):
                     for target in targets:
                         agent, identifier, text = _held(bank, settings, target)
@@ -127,7 +130,6 @@ def read_intervention(
     An id is looked up, because a run of another seed has other ids.
     """
     settings, _ = read_folder(folder)
-    never = tuple(_target(folder, settings, text) for text in never_heard)
     given = tuple(assignments)
     secrets = tuple(text for text in given if is_secret(text.partition("=")[0]))
     changes = tuple(text for text in given if text not in secrets)
@@ -141,15 +143,18 @@ def read_intervention(
             f"{', '.join(changes)} changes nothing: the run has these settings",
             hint="name other values, or leave --set out",
         )
-    made = Intervention(
-        at,
-        tuple(_target(folder, settings, text) for text in forget),
-        never,
-        tuple(_target(folder, settings, text) for text in pin),
-        tuple(_pair(settings, text) for text in block),
-        changes,
-        secrets,
-    )
+    with RunRecord.read(folder) as run:
+        last = run.last
+        never = tuple(_target(folder, run, text) for text in never_heard)
+        made = Intervention(
+            at,
+            tuple(_target(folder, run, text) for text in forget),
+            never,
+            tuple(_target(folder, run, text) for text in pin),
+            tuple(_pair(settings, text) for text in block),
+            changes,
+            secrets,
+        )
     if not any(made[1:6]):
         raise InvalidInput(
             "an experiment changes something",
@@ -159,7 +164,6 @@ def read_intervention(
         raise InvalidInput(
             "an experiment begins after a tick", hint="name the last tick that is shared: --at"
         )
-    last = last_tick(folder)
     if at is not None and not 0 <= at < last:
         raise RunError(
             f"{folder} has ticks 0 to {last}; nothing can change after tick {at}",
@@ -198,8 +202,8 @@ class _Birth(NamedTuple):
     id: str
 
 
-def _target(folder: Path, settings: Settings, text: str) -> Target:
-    known = settings.simulation.agent_ids()
+def _target(folder: Path, run: RunRecord, text: str) -> Target:
+    known = run.agents
     agent = next((name for name in [*known, ANYBODY] if text.startswith(f"{name}:")), None)
     if agent is None or len(text) == len(agent) + 1:
         raise InvalidInput(
@@ -208,12 +212,12 @@ def _target(folder: Path, settings: Settings, text: str) -> Target:
             f"show {quote(str(folder))}; {_BOARDS}",
         )
     what = text[len(agent) + 1 :]
-    prefix = id_prefix(settings.seed, agent)
+    prefix = id_prefix(run.settings.seed, agent)
     named = whole_id(prefix, what)
     is_id = sequence_of(prefix, named) is not None and what in (named, short_id(named))
     if agent == ANYBODY or not is_id:
         return Target(agent, what, is_whole=False)
-    own = [birth for birth in _births(folder, settings) if birth.agent == agent]
+    own = [birth for birth in _births(run) if birth.agent == agent]
     is_text = what != named and any(what in birth.text for birth in own)
     for birth in own:
         if birth.id != named:
@@ -244,42 +248,34 @@ def _pair(settings: Settings, text: str) -> tuple[str, str]:
     )
 
 
-def _births(folder: Path, settings: Settings) -> Iterator[_Birth]:
-    """Every memory with a text that was born in the run, oldest first; parts of notes are none."""
-    prefixes = {name: id_prefix(settings.seed, name) for name in settings.simulation.agent_ids()}
-    with (
-        as_run_error(f"the memories of {folder} can't be read"),
-        MemoryBank.at(folder / "bank", None, settings) as bank,
-    ):
-        for tick, events in bank.ticks.events():
-            for event in events:
-                if not isinstance(event, Added) or event.content is None:
-                    continue
-                if event.start is not None and event.start.kind == "note":
-                    continue
-                prefix = prefixes.get(event.agent_id)
-                if prefix is not None:
-                    own = memory_id(prefix, event.sequence)
-                    yield _Birth(event.agent_id, tick, event.content, own)
+def _births(run: RunRecord) -> Iterator[_Birth]:
+    """Every memory of an agent with a text that was born in the run, oldest first."""
+    prefixes = {name: id_prefix(run.settings.seed, name) for name in run.agents}
+    with as_run_error("the memories of the run can't be read"):
+        for tick, event in run.births():
+            prefix = prefixes.get(event.agent_id)
+            if prefix is not None:
+                own = memory_id(prefix, event.sequence)
+                yield _Birth(event.agent_id, tick, str(event.content), own)
 
 
 def later_births(folder: Path, rule: Mapping[str, Any]) -> list[int]:
     """The ticks in which an agent got what by this rule it should not get in one tick."""
-    settings, _ = read_folder(folder)
-    return [
-        birth.tick
-        for birth in _births(folder, settings)
-        if (birth.agent, birth.text) == (rule["agent"], rule["content"])
-        and birth.tick >= rule["tick"]
-    ]
+    with RunRecord.read(folder) as run:
+        return [
+            birth.tick
+            for birth in _births(run)
+            if (birth.agent, birth.text) == (rule["agent"], rule["content"])
+            and birth.tick >= rule["tick"]
+        ]
 
 
-def _birth(folder: Path, settings: Settings, target: Target) -> _Birth:
+def _birth(run: RunRecord, target: Target) -> _Birth:
     """The birth of a memory in this run; the nearest in time, if there are several."""
-    fits = target.in_run(settings)
+    fits = target.in_run(run.settings)
     fitting = [
         birth
-        for birth in _births(folder, settings)
+        for birth in _births(run)
         if target.agent in (birth.agent, ANYBODY) and fits(birth.id, birth.text)
     ]
     if not fitting:

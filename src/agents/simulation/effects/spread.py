@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...bank.memory_bank import MemoryBank
 from ...engine.groups import is_board
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...memory.sources import source_of
-from ..runs.decision_table import kept_decisions
-from ..runs.folder import as_run_error, read_folder
-from ..runs.why import FORGOTTEN, RESULTS, births, new_memories, text_of
+from ..runs.folder import as_run_error
+from ..runs.record import FORGOTTEN, RunRecord, births, new_memories, text_of
+from ..runs.why import RESULTS
 from ..tick.decision_log import Kept
 
 
@@ -75,18 +74,14 @@ class Reached(NamedTuple):
 
 def story_of(folder: Path, after: int) -> Story:
     """What a run's journal tells of the ticks after ``after``."""
-    settings, _ = read_folder(folder)
-    names = settings.simulation.agent_ids()
-    prefixes = {name: id_prefix(settings.seed, name) for name in names}
     story: dict[int, dict[str, Turn]] = {}
-    with (
-        as_run_error(f"the decisions of {folder} can't be read"),
-        MemoryBank.at(folder / "bank", None, settings) as bank,
-    ):
+    with as_run_error(f"the decisions of {folder} can't be read"), RunRecord.read(folder) as run:
+        names = run.agents
+        prefixes = {name: id_prefix(run.settings.seed, name) for name in names}
         texts: dict[tuple[str, int], str] = {}
         writers: dict[tuple[str, int], str] = {}
         new: dict[int, dict[str, dict[int, Added]]] = {}
-        for tick, events in bank.ticks.events():
+        for tick, events in run.events():
             # The first commit of a tick is its own; a later one is somebody's edit.
             if tick > after and tick not in new:
                 new[tick] = new_memories(events)
@@ -97,9 +92,7 @@ def story_of(folder: Path, after: int) -> Story:
                         writers[event.agent_id, event.sequence] = writer
         by_id = {memory_id(prefixes[name], number): text
                  for (name, number), text in texts.items() if name in prefixes}  # fmt: skip
-        for tick, kept in kept_decisions(bank, names):
-            if tick <= after:
-                continue
+        for tick, kept in run.decisions(after):
             story[tick] = {}
             for name, own in zip(names, kept, strict=False):
                 born, given = new.get(tick, {}).get(name, {}), _given(name, own)

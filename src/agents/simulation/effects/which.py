@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...bank.memory_bank import MemoryBank
 from ...config.settings import is_secret
 from ...errors import InvalidInput, RunError, TierMemError
-from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...storage.private_files import make_folder
-from ..runs.compare import last_tick
-from ..runs.decision_table import kept_decisions
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.record import RunRecord, last_tick
 from ..runs.trust import check_run
 from ..statistics import differences
 from ..sweeps.worker import KILLED
@@ -143,23 +140,14 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
     What fills up a context stands behind what matters: a place in it counts by its reciprocal.
     Parts of notes are not candidates.
     """
-    settings, _ = read_folder(run)
-    names = settings.simulation.agent_ids()
     parts: Counter[tuple[str, int]] = Counter()
     weights: defaultdict[tuple[str, int], float] = defaultdict(float)
     births: dict[tuple[str, int], tuple[int, str]] = {}
-    with (
-        as_run_error(f"the decisions of {run} can't be read"),
-        MemoryBank.at(run / "bank", None, settings) as bank,
-    ):
-        for tick, events in bank.ticks.events():
-            for event in events:
-                is_note = isinstance(event, Added) and event.start and event.start.kind == "note"
-                if isinstance(event, Added) and event.content is not None and not is_note:
-                    births[event.agent_id, event.sequence] = (tick, event.content)
-        for tick, kept in kept_decisions(bank, names):
-            if at is not None and tick <= at:
-                continue
+    with as_run_error(f"the decisions of {run} can't be read"), RunRecord.read(run) as record:
+        names, seed = record.agents, record.settings.seed
+        for tick, event in record.births():
+            births[event.agent_id, event.sequence] = (tick, str(event.content))
+        for _, kept in record.decisions(-1 if at is None else at):
             for name, own in zip(names, kept, strict=False):
                 if agent not in (None, name):
                     continue
@@ -170,7 +158,7 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
                 for number, place in places.items():
                     parts[name, number] += 1
                     weights[name, number] += 1 / place
-    prefixes = {name: id_prefix(settings.seed, name) for name in names}
+    prefixes = {name: id_prefix(seed, name) for name in names}
     found = [
         Candidate(name, memory_id(prefixes[name], number), births[name, number][1],
                   births[name, number][0], count, weights[name, number])

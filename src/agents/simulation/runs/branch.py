@@ -16,9 +16,9 @@ from ...memory.records import Memory, id_prefix, whole_id
 from ...storage.private_files import copy_file
 from ...version import __version__
 from ..worlds.outside import check_inside
-from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code
 from .placement import reading
+from .record import last_tick
 from .scenario import check_scenario
 from .trust import check_run, is_trusted_run, seal_run
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
 from ...engine import groups
 from ...engine.reading import active, hidden
 from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.tiers import Retention
 from ...notes.markdown import split_lines
-from .folder import as_run_error, read_folder
-from .placement import reading
+from .record import RunRecord
 
 _TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")
 _USE = ("access_count", "last_access_tick", "relevance")
@@ -139,48 +139,29 @@ def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Differ
         yield Difference(agent, f"{path}#L{number}", "note", one, other)
 
 
-def past_bank(folder: Path, tick: int | None) -> MemoryBank:
-    """A copy of a run's bank as it was after a tick."""
-    settings, _ = reading(folder)
-    last = last_tick(folder)
-    if tick is not None and tick > last:
-        raise RunError(
-            f"{folder} has {last} ticks, so there is no tick {tick} to look at",
-            hint=f"name a tick from 0 to {last}",
-        )
-    with as_run_error(f"the memories after tick {tick} can't be seen"):
-        return MemoryBank.at(folder / "bank", tick, settings)
-
-
-def last_tick(folder: Path) -> int:
-    """The last tick of a run."""
-    reading(folder)
-    with MemoryBank.at(folder / "bank") as bank:
-        return bank.tick
-
-
 def compare_runs(first: Path, second: Path) -> RunDiff:
     """Compare two runs tick by tick, and their memories after the last common tick."""
-    records = (_records(first), _records(second))
-    by_tick = [{record["tick"]: record for record in each} for each in records]
-    common = sorted(by_tick[0].keys() & by_tick[1].keys())
-    if not common:
-        raise RunError(
-            f"{first} and {second} have no tick in common",
-            hint="let the shorter one go on, or compare others",
-        )
-    parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
-    with past_bank(first, common[-1]) as one, past_bank(second, common[-1]) as other:
-        only_first, only_second, changed = _memories(one, other)
+    with RunRecord.read(first) as ours, RunRecord.read(second) as theirs:
+        records = _records(ours), _records(theirs)
+        by_tick = [{record["tick"]: record for record in each} for each in records]
+        common = sorted(by_tick[0].keys() & by_tick[1].keys())
+        if not common:
+            raise RunError(
+                f"{first} and {second} have no tick in common",
+                hint="let the shorter one go on, or compare others",
+            )
+        parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
+        with ours.bank(common[-1]) as one, theirs.bank(common[-1]) as other:
+            only_first, only_second, changed = _memories(one, other)
+        settings = _settings(ours.settings, theirs.settings)
     ends = [each[common[-1]]["metrics"] for each in by_tick]
     names = dict.fromkeys([*ends[0], *ends[1]])
     metrics = [(name, ends[0].get(name), ends[1].get(name)) for name in names]
-    settings = _settings(first, second)
     return RunDiff(parted, common[-1], only_first, only_second, changed, metrics, settings, records)
 
 
-def _settings(first: Path, second: Path) -> list[tuple[str, object, object]]:
-    one, other = (_flat(read_folder(each)[0].to_dict(redact=True)) for each in (first, second))
+def _settings(first: Settings, second: Settings) -> list[tuple[str, object, object]]:
+    one, other = (_flat(each.to_dict(redact=True)) for each in (first, second))
     return [
         (key, one.get(key), other.get(key))
         for key in dict.fromkeys([*one, *other])
@@ -198,10 +179,8 @@ def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     return result
 
 
-def _records(folder: Path) -> list[dict[str, Any]]:
-    reading(folder)
-    with MemoryBank.at(folder / "bank") as bank:
-        return [record for record, _ in bank.ticks.records()]
+def _records(run: RunRecord) -> list[dict[str, Any]]:
+    return [record for record, _ in run.records()]
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...bank.memory_bank import MemoryBank
 from ...errors import MemoryNotFound
 from ...memory.events import (
     BY_RULE,
@@ -20,11 +19,9 @@ from ...memory.events import (
 from ...memory.records import id_prefix, sequence_of
 from ...memory.sources import source_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention, Temperature, Tier
-from ..worlds.outside import agents_of
-from .decision_table import kept_decisions
 from .folder import as_run_error
-from .placement import reading
-from .why import FORGOTTEN, part_of
+from .record import FORGOTTEN, RunRecord
+from .why import part_of
 
 _CAUSES = {
     "set": "by a call or an action",
@@ -69,38 +66,38 @@ class Life(NamedTuple):
 
 def life(folder: Path, identifier: str) -> Life:
     """The life of a memory of a run; :class:`MemoryNotFound` for the id of no memory of it."""
-    settings, _ = reading(folder)
     missing = MemoryNotFound(
         f"{folder} has no memory {identifier!r:.80}",
         hint="tiermem show and tiermem why give ids; the ids of another run are others",
     )
     with (
         as_run_error(f"the life of a memory of {folder} can't be read"),
-        MemoryBank.at(folder / "bank", None, settings) as bank,
+        RunRecord.read(folder) as run,
+        run.bank() as bank,
     ):
-        agents = agents_of(bank, settings)
+        agents = run.agents
         owners = {
             name: number
             for name in agents
-            if (number := sequence_of(id_prefix(settings.seed, name), identifier)) is not None
+            if (number := sequence_of(id_prefix(run.settings.seed, name), identifier)) is not None
         }
         if not owners:
             raise missing
         ((agent, number),) = owners.items()
         memory = bank.engine.state.memory(agent, number)
         moments, text = [], "" if memory is None else memory.content
-        for tick, events in bank.ticks.events():
+        for tick, events in run.events():
             for event in events:
                 if isinstance(event, Added) and event[1:3] == (agent, number):
                     text = FORGOTTEN if event.content is None else event.content
                 moments += [Moment(tick, *each) for each in told(event, agent, number)]
-        begins = bank.ticks.begins_after
+        begins = run.begins_after
         if memory is not None and memory.created_tick <= begins and not _is_born(moments):
             moments.insert(0, Moment(memory.created_tick, "born", f"as {memory.kind}"))
         if not moments:
             raise missing
         place, kept_since = agents.index(agent), None
-        for tick, kept in kept_decisions(bank, agents):
+        for tick, kept in run.decisions():
             kept_since = tick if kept_since is None else kept_since
             if place >= len(kept):  # the agent came later
                 continue

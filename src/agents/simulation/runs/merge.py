@@ -9,9 +9,9 @@ from ...storage.private_files import copy_file
 from ..policies.cassette import Cassette
 from ..workers.cells import CASSETTE, SHARDS, base_of
 from ..workers.merge import gather_cassettes
-from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code
 from .placement import LOCAL, is_spread, reading
+from .record import last_tick
 from .run import Run
 from .scenario import check_scenario
 from .trust import check_run, is_trusted_run, seal_run

@@ -10,6 +10,8 @@ report.html          all of this for people, in one file
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -17,21 +19,24 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import RunError, SimulationError
-from ...memory.records import Memory
+from ...memory.records import Memory, id_prefix, memory_id
 from ...memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ...storage.private_files import replace_file
 from ..analysis.figures import section
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
+from ..tick.decision_log import REFUSAL, UNANSWERED, Kept
 from ..tick.user_code import check_number
-from ..worlds.outside import agents_of, is_outside
-from .decision_table import decision_table, why_not
+from ..worlds.outside import is_outside
 from .found_effects import effects_section
+from .record import RunRecord
 from .study import study_run
+from .why import RESULTS, part_of, reasons
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 15
 _MOST_READ = 20_000
 """The memories whose texts are read for what was retrieved most: those that were most often."""
+_MOST_REASONS = 20
+_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUMMED = ("added", "demoted", "errors", "no_ops")
 
 TICK = "tick"
@@ -49,8 +56,9 @@ INSPECTOR = "inspector.html"
 
 def summary_of(bank: MemoryBank, settings: Settings, world: World) -> dict[str, Any]:
     """What a run came to, in numbers."""
-    records = [record for record, _ in bank.ticks.records()]
-    return _summary(bank, settings, records, agents_of(bank, settings), by_agent_of(world))
+    run = RunRecord.of(bank, settings)
+    records = [record for record, _ in run.records()]
+    return _summary(bank, run, records, by_agent_of(world))
 
 
 def write(
@@ -63,16 +71,17 @@ def write(
     report: bool,
 ) -> dict[str, Any]:
     """Write the results to a run's folder, and give the summary."""
-    kept = list(bank.ticks.records())
+    run = RunRecord.of(bank, settings)
+    kept = list(run.records())
     records = [record for record, _ in kept]
-    by_agent, agents = by_agent_of(world), agents_of(bank, settings)
-    summary = _summary(bank, settings, records, agents, by_agent)
+    by_agent = by_agent_of(world)
+    summary = _summary(bank, run, records, by_agent)
     if branched:
         summary = {"branched_from": branched, **summary}
     try:
         replace_file(folder / "metrics.parquet", table(metric_rows(records)))
         replace_file(folder / "ticks.parquet", table(tick_rows(records)))
-        replace_file(folder / "decisions.parquet", decision_table(bank, settings))
+        replace_file(folder / "decisions.parquet", decision_table(run))
         replace_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
         if report:
             results = RunResults(
@@ -80,7 +89,7 @@ def write(
                 scenario=settings.to_dict(redact=True),
                 summary=summary,
                 records=records,
-                most_retrieved=most_retrieved(bank, agents, kept),
+                most_retrieved=most_retrieved(bank, run.agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
                 sections=[section(study_run(folder, settings, world)), effects_section(folder)],
@@ -235,25 +244,122 @@ def _remarkable(memory: Memory, number: int) -> RemarkableMemory:
 
 def _summary(
     bank: MemoryBank,
-    settings: Settings,
+    run: RunRecord,
     records: Sequence[Mapping[str, Any]],
-    agents: Sequence[str],
     by_agent: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Any]:
-    simulation = settings.simulation
+    simulation = run.settings.simulation
     last = records[-1]
     return {
         "world": simulation.world,
         "policy": simulation.policy,
-        "agents": len(agents),
-        "seed": settings.seed,
+        "agents": len(run.agents),
+        "seed": run.settings.seed,
         "ticks": bank.tick,
         "finished": bank.tick >= simulation.ticks,
         "memories": sum(bank.ticks.tier_counts().values()),
         **{name: sum(record[name] for record in records) for name in _SUMMED},
-        **why_not(bank, agents, records),
+        **_why_not(run, records),
         "state_hash": last["state_hash"],
-        "journal_hash": bank.ticks.journal_hash(),
+        "journal_hash": run.hash(),
         "metrics": last["metrics"],
         "by_agent": by_agent,
     }
+
+
+def decision_table(run: RunRecord) -> bytes:
+    """The table as a Parquet file. Ticks whose decisions were not kept have no rows.
+
+    ``query`` is null where it was the text of the observation. ``arguments`` are JSON. ``reasons``
+    are empty where an action was done.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = run.agents
+    prefixes = [id_prefix(run.settings.seed, name) for name in names]
+    buffer = BytesIO()
+    schema = _decision_columns()
+    with pq.ParquetWriter(buffer, schema) as writer:
+        for tick, agents in run.decisions():
+            errors = run.errors(tick) if _is_refused(agents) else {}
+            rows = [
+                _decision_row(tick, name, prefix, own, errors.get(name, ()))
+                for name, prefix, own in zip(names, prefixes, agents, strict=False)
+            ]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+    return buffer.getvalue()
+
+
+def _why_not(run: RunRecord, records: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """How often actions were refused, and decisions had no answer, by reason; the most first.
+
+    ``refusals`` has what agents were told, ``no_answers`` what a policy said. Reasons that name
+    other agents and memories are one reason.
+    """
+    refusals: Counter[str] = Counter()
+    no_answers: Counter[str] = Counter()
+    for record in records:
+        if record["errors"]:
+            for agent, told in run.errors(record["tick"]).items():
+                refusals.update(_alike(agent, text) for text in told)
+        if record["no_ops"]:
+            _, kept = next(run.decisions(record["tick"] - 1), (0, []))
+            for agent, own in zip(run.agents, kept, strict=False):
+                no_answers.update(
+                    _alike(agent, str(arguments.get("reason", "no reason given")))
+                    for _, arguments, result, _ in own.did
+                    if result == UNANSWERED
+                )
+    return {
+        name: dict(sorted(found.items(), key=lambda each: (-each[1], each[0]))[:_MOST_REASONS])
+        for name, found in (("refusals", refusals), ("no_answers", no_answers))
+    }
+
+
+def _alike(agent: str, reason: str) -> str:
+    named = re.sub(rf"(?<!\w){re.escape(agent)}(?!\w)", "AGENT", reason)
+    return _ID.sub("ID", named)
+
+
+def _is_refused(agents: Sequence[Kept]) -> bool:
+    return any(result == REFUSAL for own in agents for _, _, result, _ in own.did)
+
+
+def _decision_row(
+    tick: int, agent: str, prefix: str, own: Kept, errors: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "tick": tick,
+        "agent": agent,
+        "query": own.query,
+        "memory_ids": [memory_id(prefix, number) for number in own.sequences],
+        "scores": own.scores,
+        "parts": list(map(part_of, own.tiers, own.temperatures)),
+        "asked": [query for query, *_ in own.asked],
+        "actions": [name for name, *_ in own.did],
+        "arguments": [orjson.dumps(arguments).decode() for _, arguments, *_ in own.did],
+        "results": [RESULTS[result] for _, _, result, _ in own.did],
+        "reasons": reasons(own, errors),
+    }
+
+
+def _decision_columns() -> "pa.Schema":
+    import pyarrow as pa
+
+    texts = pa.list_(pa.string())
+    return pa.schema(
+        {
+            "tick": pa.int64(),
+            "agent": pa.string(),
+            "query": pa.string(),
+            "memory_ids": texts,
+            "scores": pa.list_(pa.float64()),
+            "parts": texts,
+            "asked": texts,
+            "actions": texts,
+            "arguments": texts,
+            "results": texts,
+            "reasons": texts,
+        }
+    )

@@ -19,9 +19,8 @@ from ..tick.loop import Loop
 from ..worlds.outside import check_inside
 from . import outputs
 from .compare import Difference, differences, shown
-from .decision_table import decision_table
-from .folder import as_run_error, checkpoints, places_of_code
-from .placement import reading
+from .folder import as_run_error, checkpoints, places_of_code, read_folder
+from .record import RunRecord
 from .rewind import is_of_run
 from .scenario import first_memories, make_policy, make_world
 from .trust import check_run
@@ -51,18 +50,16 @@ class Replay:
 
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
         self._folder = folder
-        self._settings, about = reading(folder)
+        self._settings, about = read_folder(folder)
         check_inside(self._settings)
         check_run(folder, self._settings, replay=True)
         parent = about.get("parent")
         start = from_tick if from_tick is not None else (parent["tick"] if parent else None)
-        with MemoryBank.at(folder / "bank") as bank:
-            self._recorded = {
-                record["tick"]: (record, seen) for record, seen in bank.ticks.records()
-            }
-            self._decided = {tick: _hash(data) for tick, data in bank.ticks.decisions()}
-            self._hash = bank.ticks.journal_hash()
-            self.last = max(self._recorded, default=bank.tick)
+        with RunRecord.read(folder) as run:
+            self._recorded = {record["tick"]: (record, seen) for record, seen in run.records()}
+            self._decided = {tick: _hash(data) for tick, data in run.logs()}
+            self._hash = run.hash()
+            self.last = max(self._recorded, default=run.last)
         if parent and start is not None and start < parent["tick"]:
             raise RunError(
                 f"{folder} branched from {parent['run']} at tick {parent['tick']}",
@@ -131,7 +128,7 @@ class Replay:
         return f"equal up to here, but its bank was changed since: {'; '.join(said)}"
 
     def _compare_decisions(self, tick: int) -> Divergence | None:
-        """Compare the log of decisions; a run of an earlier version has none."""
+        """Compare the log of decisions; ticks before a restored checkpoint have none."""
         recorded = self._decided.get(tick)
         again = self._bank.ticks.decisions_of(tick)
         if recorded is None or (again is not None and recorded == _hash(again)):
@@ -184,22 +181,23 @@ def _hash(decisions: bytes) -> bytes:
 
 def verify_files(folder: Path) -> Iterator[str]:
     """The faults in a run's own files: checkpoints, tables, summary."""
-    settings, about = reading(folder)
-    with MemoryBank.at(folder / "bank") as bank:
-        records = sorted((each for each, _ in bank.ticks.records()), key=itemgetter("tick"))
+    settings, about = read_folder(folder)
+    with RunRecord.read(folder) as run:
+        records = sorted((each for each, _ in run.records()), key=itemgetter("tick"))
         for path in checkpoints(folder):
             try:
                 found = checkpoint.read(path)
             except CheckpointError as error:
                 yield str(error)
                 continue
-            here = bank.ticks.journal_hash(found.head[0])
+            here = run.hash(found.head[0])
             is_head = here in (None, found.head[2])
             if not is_head or not is_of_run(found, path, settings, about):
                 yield f"{path} is not of this run, or of another tick than its name says"
         expected = {
             "metrics.parquet": outputs.metric_rows(records),
             "ticks.parquet": outputs.tick_rows(records),
+            "decisions.parquet": outputs.rows_of(BytesIO(outputs.decision_table(run))),
         }
         for name, rows in expected.items():
             path = folder / name
@@ -207,21 +205,15 @@ def verify_files(folder: Path) -> Iterator[str]:
                 yield f"{path} is missing"
             elif outputs.rows_of(path) != rows:
                 yield f"{path} is not what the journal says"
-        path = folder / "decisions.parquet"
-        if not path.is_file():
-            if bank.ticks.decisions_of(bank.tick):  # a run of an earlier version has no such table
-                yield f"{path} is missing"
-        elif outputs.rows_of(path) != outputs.rows_of(BytesIO(decision_table(bank, settings))):
-            yield f"{path} is not what the journal says"
-        yield from _verify_summary(folder / "summary.json", records[-1], bank)
+        yield from _verify_summary(folder / "summary.json", records[-1], run)
 
 
-def _verify_summary(path: Path, last: Mapping[str, Any], bank: MemoryBank) -> Iterator[str]:
+def _verify_summary(path: Path, last: Mapping[str, Any], run: RunRecord) -> Iterator[str]:
     try:
         summary = json.loads(path.read_text())
         said = [summary[name] for name in ("ticks", "state_hash", "journal_hash", "metrics")]
     except (OSError, ValueError, LookupError, TypeError) as error:
         yield f"{path} can't be read: {error!r:.200}"
         return
-    if said != [bank.tick, last["state_hash"], bank.ticks.journal_hash(), last["metrics"]]:
+    if said != [run.last, last["state_hash"], run.hash(), last["metrics"]]:
         yield f"{path} is not what the journal says"

@@ -21,7 +21,7 @@ from ..analysis.study import Study
 from ..analysis.truth import Facts
 from ..protocols import World
 from ..worlds import WORLDS
-from ..worlds.outside import is_outside
+from ..worlds.outside import agents_of, is_outside
 from .folder import as_run_error, places_of_code, read_folder
 from .scenario import make_world, set_up
 from .trust import is_trusted_run
@@ -92,7 +92,7 @@ def _study_once(
         if identity is None:
             raise BankError(f"the journal in {bank} is empty: no bank was made there")
         last = _checked_tick(name, journal, tick)
-        agents = _agents_of(journal, settings)
+        agents = [] if settings is None else agents_of(journal, settings)
         earlier = list(earlier_memories(bank, journal)) if journal.base else []
         columns = read_columns(journal, identity["seed"], agents, last, earlier)
     return Study(str(name), columns, facts, len(agents), opened)
@@ -119,16 +119,6 @@ def _opened(path: Path) -> Iterator[Journal]:
             yield journal
     finally:
         journal.leave()
-
-
-def _agents_of(journal: Journal, settings: Settings | None) -> list[str]:
-    """The agents of a run, in the order of its log; of a bank, those that its journal names."""
-    if settings is None:
-        return []
-    if not is_outside(settings):
-        return settings.simulation.agent_ids()
-    row = journal.last_tick()
-    return [] if row is None else list(row.state()["world"]["agents"])
 
 
 def earlier_memories(bank: Path, journal: Journal) -> Iterator[Earlier]:

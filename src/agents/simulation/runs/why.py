@@ -2,8 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -13,87 +12,14 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...engine.groups import group_of
 from ...errors import RunError, TierMemError
-from ...memory.events import Added, Event, NoteWritten
+from ...memory.events import Added
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
-from ...memory.sources import INSIGHT, source_of
 from ...memory.tiers import TIER_NAMES, Temperature, Tier
 from ..policies.cassette import Cassette, Exchange
-from ..tick.decision_log import REFUSAL, UNANSWERED, Kept, unpack
-from ..worlds.outside import agents_of, is_outside
-from .compare import past_bank
+from ..tick.decision_log import REFUSAL, UNANSWERED, Kept
+from ..worlds.outside import is_outside
 from .folder import as_run_error
-from .placement import reading
-
-FORGOTTEN = "(forgotten)"
-
-
-class Births(NamedTuple):
-    """The memories of an agent's tick, by sequence number."""
-
-    perceived: list[int]
-    """What the agent observed and heard, in this order; old memories, where it was repeated."""
-    done: list[int | None]
-    """For each action the memory that it became; None if it became none."""
-    told: list[int]
-    """What others told it."""
-    insights: list[int]
-    rest: list[int]
-    """What it saved before its context was compacted, if contexts are flushed."""
-
-
-def new_memories(events: Iterable[Event]) -> dict[str, dict[int, Added]]:
-    """The new memories of a commit, by agent and number, without the chunks of notes."""
-    found: dict[str, dict[int, Added]] = {}
-    chunks: set[tuple[str, int]] = set()
-    for event in events:
-        if isinstance(event, Added):
-            found.setdefault(event.agent_id, {})[event.sequence] = event
-        elif isinstance(event, NoteWritten):
-            chunks.update((event.agent_id, number) for number, *_ in event.chunks)
-    for agent, number in chunks:
-        found.get(agent, {}).pop(number, None)
-    return found
-
-
-def births(kept: Kept, new: Mapping[int, Added]) -> Births:
-    """What became of all that the log has of an agent; ``new`` are its new memories."""
-    is_told = {number: source_of(new[number].metadata or {}) is not None for number in new}
-    own = iter([number for number in new if not is_told[number]])
-    repeated = dict(kept.repeated)
-
-    def numbers(first: int, count: int) -> list[int | None]:
-        return [repeated.get(at) or next(own, None) for at in range(first, first + count)]
-
-    seen = kept.has_text + kept.heard
-    perceived = [number for number in numbers(0, seen) if number is not None]
-    became = iter(numbers(seen, sum(born for *_, born in kept.did)))
-    done = [next(became) if born else None for *_, born in kept.did]
-    insights, rest = list[int](), list[int]()
-    for number in own:
-        start = new[number].start
-        (insights if start is not None and start.kind == INSIGHT else rest).append(number)
-    return Births(perceived, done, list(filter(is_told.get, new)), insights, rest)
-
-
-def text_of(event: Added) -> str:
-    """The text of a new memory, as it is told."""
-    return FORGOTTEN if event.content is None else event.content
-
-
-__all__ = [
-    "FORGOTTEN",
-    "RESULTS",
-    "Decision",
-    "Deed",
-    "Given",
-    "Question",
-    "as_json",
-    "decision",
-    "errors_in",
-    "part_of",
-    "reasons",
-    "retold",
-]
+from .record import FORGOTTEN, RunRecord, births, text_of
 
 RESULTS = ("done", "failed", "no answer", "refused")
 """The words for what came of an action, by the number in the log."""
@@ -181,17 +107,15 @@ class Decision(NamedTuple):
 
 def decision(folder: Path, agent: str, tick: int) -> Decision:
     """What decided an agent's actions in a tick of a run. It reads copies and changes nothing."""
-    settings, _ = reading(folder)
-    with _reading(folder), MemoryBank.at(folder / "bank") as bank:
-        kept = _kept(folder, bank, tick, agents_of(bank, settings), agent)
-        _, events = next(bank.ticks.events(tick - 1), (tick, []))  # the tick's own commit
-        new = new_memories(events).get(agent, {})
-        before, after = errors_in(bank, tick - 1), errors_in(bank, tick)
-        told = tuple(before.get(agent, ())), tuple(after.get(agent, ()))
-    exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
-    with past_bank(folder, tick - 1) as bank:
-        bank.advance(tick)
-        return retold(bank, agent, kept, new, told, exchanges)
+    with RunRecord.read(folder) as record:
+        with as_run_error(f"the decisions of {folder} can't be read"):
+            kept = _kept(folder, record, tick, agent)
+            new = record.new_memories(tick).get(agent, {})
+            errors = [tuple(record.errors(each).get(agent, ())) for each in (tick - 1, tick)]
+        exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
+        with record.bank(tick - 1) as bank:
+            bank.advance(tick)
+            return retold(bank, agent, kept, new, (errors[0], errors[1]), exchanges)
 
 
 def retold(
@@ -278,55 +202,37 @@ def part_of(tier: int, temperature: int) -> str:
     return "hot" if temperature == Temperature.HOT else "chosen"
 
 
-@contextmanager
-def _reading(folder: Path) -> Iterator[None]:
-    with as_run_error(f"the decisions of {folder} can't be read"):
-        yield
-
-
-def _kept(folder: Path, bank: MemoryBank, tick: int, agents: list[str], agent: str) -> Kept:
+def _kept(folder: Path, record: RunRecord, tick: int, agent: str) -> Kept:
     """What the log has of an agent in a tick; an error says why it has nothing."""
+    agents, last = record.agents, record.last
     if agent not in agents:
         raise RunError(
             f"{folder} has no agent {agent!r:.60}",
             hint=f"list its agents with: tiermem show {quote(str(folder))}",
         )
-    if not 1 <= tick <= bank.tick:
+    if not 1 <= tick <= last:
         raise RunError(
-            f"{folder} has ticks 1 to {bank.tick}, and nobody decided anything in tick {tick}",
-            hint=f"name a tick from 1 to {bank.tick}" if bank.tick else "let it run first",
+            f"{folder} has ticks 1 to {last}, and nobody decided anything in tick {tick}",
+            hint=f"name a tick from 1 to {last}" if last else "let it run first",
         )
-    data, row = bank.ticks.decisions_of(tick), bank.ticks.row(tick)
-    if data is None or row is None:
-        begins = bank.ticks.begins_after
-        why = "an earlier version of TierMem ran it, which kept what was retrieved and no reasons"
+    try:
+        found, kept = next(record.decisions(tick - 1), (0, []))
+    except RunError as error:
+        raise RunError(f"{error.why} in {folder}") from None
+    if found != tick:
+        begins = record.begins_after
+        why = "its journal has none of that tick"
         if tick <= begins:
             why = f"it was restored from a checkpoint after tick {begins}, which has no history"
         raise RunError(
             f"the decisions of tick {tick} were not kept in {folder}: {why}",
             hint="run the scenario again to have them; tiermem show has the memories after a tick",
         )
-    try:
-        kept = unpack(data, row.retrieved, agents)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise RunError(f"the decisions of tick {tick} in {folder} can't be read: {error}") from None
     if agents.index(agent) >= len(kept):
         raise RunError(
             f"{agent} came to {folder} after tick {tick}", hint="name a later tick with --tick"
         )
     return kept[agents.index(agent)]
-
-
-def errors_in(bank: MemoryBank, tick: int) -> dict[str, list[str]]:
-    """By agent, what was wrong with its actions in a tick.
-
-    A run that was restored from a checkpoint has nothing of the ticks before.
-    """
-    row = bank.ticks.row(tick)
-    if row is None or row.packed_state is None:
-        return {}
-    errors: dict[str, list[str]] = row.state()["errors"]
-    return errors
 
 
 def _seen_before(

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import InvalidAction, RunError
 from ...memory.records import Hits
+from ...storage.journal.journal import Journal
 from ..protocols import Action, Observation
 
 OUTSIDE = "outside"
@@ -75,9 +75,9 @@ def check_inside(settings: Settings) -> None:
         )
 
 
-def agents_of(bank: MemoryBank, settings: Settings) -> list[str]:
+def agents_of(journal: Journal, settings: Settings) -> list[str]:
     """The agents of a run, in the order of its log; a program may have added some in any tick."""
     if not is_outside(settings):
         return settings.simulation.agent_ids()
-    kept = bank.ticks.state()
-    return [] if kept is None else list(kept["world"]["agents"])
+    row = journal.last_tick()
+    return [] if row is None else list(row.state()["world"]["agents"])
