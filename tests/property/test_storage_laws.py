@@ -28,9 +28,7 @@ from agents.memory.records import KINDS, check_tags, id_prefix
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.agents import Population
-from agents.storage.columns.come_and_go import put, take
 from agents.storage.columns.fingerprint import fingerprint
-from agents.storage.columns.new_memories import add_all
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
 from asking import asked, asker
@@ -227,7 +225,8 @@ def test_other_text_is_no_list_of_events(text) -> None:
 @st.composite
 def blocks(draw) -> AgentColumns:
     """An agent after any additions, changes of tier and temperature, searches and removals."""
-    block = Population(draw(st.integers(0, 9)), 3).own(draw(agent_ids))
+    population = Population(draw(st.integers(0, 9)), 3)
+    block = population.own(draw(agent_ids))
     rows = draw(
         st.lists(
             st.tuples(
@@ -244,7 +243,7 @@ def blocks(draw) -> AgentColumns:
         numbers = np.array([vector], np.int8)
         kept = check_metadata(extra)
         new = Additions([block.agent_id], [block.next_sequence], [tier], [content], [kept], [start])
-        add_all({block.agent_id: block}, {block.agent_id: 1}, new, tick, numbers, norms(numbers))
+        population.add({block.agent_id: 1}, new, tick, numbers, norms(numbers))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.change_tier(row, draw(tiers), draw(ticks))
@@ -259,10 +258,10 @@ def blocks(draw) -> AgentColumns:
                 block.recalled(block.sequence(row), draw(ticks))
     going = {row for row in draw(st.lists(st.integers(0, 9), max_size=3)) if row < len(block)}
     if going:
-        taken = take(block, sorted(going))
+        taken = block.take(sorted(going))
         back = draw(st.integers(0, len(taken)))
         if back:
-            put(block, taken[:back])
+            block.put(taken[:back])
     block.shelf_sum = draw(st.integers(0, 2**256 - 1))
     return block
 
@@ -317,7 +316,7 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
     if not going:
         return
     before = block.memories(range(len(block)))
-    taken = take(block, going)
+    taken = block.take(going)
     assert [each.sequence for each in taken] == [before[row].sequence for row in going]
     staying = [memory for row, memory in enumerate(before) if row not in going]
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, staying))
@@ -325,7 +324,7 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
     again = snapshots.unpack(snapshots.pack(block), seed, 3)
     assert fingerprint(again) == fingerprint(block)
     for record in reversed(taken):  # in any order
-        put(block, [record])
+        block.put([record])
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, before))
     assert fingerprint(block) == hashed
     assert snapshots.pack(block) == packed

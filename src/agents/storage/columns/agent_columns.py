@@ -16,10 +16,10 @@ from ...rules.caps import Occupant, age
 from ...rules.relevance import relevance
 from ...rules.transitions import axes_of, entered
 from ..note import Note
-from ..record import MOST_RECALLS
-from ..vectors import Quantised
+from ..record import MOST_RECALLS, Record
+from ..vectors import Quantised, norms
 from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
-from .hashes import of_memory
+from .hashes import of_activities, sums_of
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
 from .words import KeywordIndex, Vocabulary
@@ -30,6 +30,8 @@ _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
 _FEW = 64
+_MANY = 64
+"""From this many leaving memories on, to hash the memories that stay may cost less."""
 NUMBERS = 9
 """Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, uses."""
 
@@ -349,23 +351,10 @@ class AgentColumns:
         table[:, 8] = self.use_records.view(np.int64)
         return table
 
-    def hash_of(self, row: int) -> int:
-        """The hash over what the memory in a row is."""
-        table, row = self.table, self.start + row
-        sequence, created, entered, expires = table.flat_numbers[WIDTH * row : WIDTH * row + 4]
-        mark = of_memory(
-            sequence,
-            table.tiers.item(row),
-            table.temperatures.item(row),
-            created,
-            entered,
-            expires,
-            table.contents[row],
-            table.vectors[row].tobytes(),
-            table.metadata[row],
-            table.traits[row],
-        )
-        return int.from_bytes(mark, "big")
+    def hash_of(self, rows: Sequence[int]) -> int:
+        """The sum of the hashes over what the memories in these rows are."""
+        hashes = self.table.hashes_of(np.array(rows, np.intp) + self.start)
+        return sum([int.from_bytes(each, "big") for each in hashes])
 
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
         """The words of all memories; new memories are indexed now, when somebody searches."""
@@ -423,6 +412,120 @@ class AgentColumns:
                 for topic in OF_A_MEMORY:
                     self.holdings.hold(topic, str(sequence), None)
 
+    # Coming and going
+
+    def take(self, rows: Sequence[int], temperature: int | None = None) -> list[Record]:
+        """Remove memories, and give back all there is of them, with a temperature if given."""
+        places, cells = np.asarray(rows, np.intp), self.cells
+        sequences, created, entered, expires, counts, last = cells.numbers[places].T.tolist()
+        zeros = [0] * len(rows)
+        if temperature is None:
+            temperatures = cells.temperatures[places].tolist()
+        else:
+            temperatures = [temperature] * len(rows)
+        recalls: list[tuple[int, ...]] = [()] * len(rows)
+        if self.has_extras:
+            recalls = [self.recalls.pop(each, ()) for each in sequences]
+        data, dims = cells.vectors[places].tobytes(), cells.vectors.shape[1]
+        fields = zip(
+            sequences,
+            cells.tiers[places].tolist(),
+            temperatures,
+            zeros,
+            zeros,
+            created,
+            entered,
+            expires,
+            counts,
+            last,
+            cells.use_records[places].tolist(),
+            recalls,
+            cells.traits[places].tolist(),
+            cells.metadata[places].tolist(),
+            cells.contents[places].tolist(),
+            [data[start : start + dims] for start in range(0, len(data), dims)],
+            strict=True,
+        )
+        taken = list(map(tuple.__new__, repeat(Record), fields))  # Record(…), at half its cost
+        self._forget_hashes(rows)
+        kept = np.ones(self.size, bool)
+        kept[rows] = False
+        self._reorder(kept)
+        self.rows_left(kept)
+        return taken
+
+    def put(self, records: Sequence[Record]) -> None:
+        """Take memories back, each into its place."""
+        first, last = self.size, self.size + len(records)
+        self.table.make_room([(self, len(records))])
+        cells = self.cells
+        vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+        cells.vectors[first:last] = vectors.reshape(len(records), -1)
+        cells.norms[first:last] = norms(cells.vectors[first:last])
+        cells.places[first:last] = 0
+        for row, record in enumerate(records, first):
+            cells.contents[row] = record.content
+            cells.metadata[row] = record.metadata
+            cells.traits[row] = record.traits
+            if record.metadata is not None or record.traits is not None:
+                self.table.all_plain = False
+            cells.tiers[row] = record.tier
+            cells.temperatures[row] = record.temperature
+            cells.numbers[row] = (
+                record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
+                record.access_count, record.last_access_tick,
+            )  # fmt: skip
+            cells.use_records[row] = record.use_record
+            if record.recalls:
+                self.recalls[record.sequence] = record.recalls
+            self.next_expiry = min(self.next_expiry, record.expires_tick)
+        if self.is_hashed:
+            self.table.sums.add(self.slot, self.hash_of(range(first, last)))
+            self._keep_uses([row for row, each in enumerate(records, first) if each.access_count])
+        self.size = last
+        order = np.argsort(self.figures[:, 0], kind="stable")
+        self._reorder(order)
+        self.rows_came([record.content for record in records], order)
+
+    def forget_uses(self, rows: slice | Sequence[int]) -> int:
+        """Drop the hashes over the use of the memories in these rows; their sum."""
+        own = self.cells.places
+        places = own[rows]
+        total = self.table.use_hashes.take(places)
+        own[rows] = places
+        return total
+
+    def _keep_uses(self, rows: Sequence[int]) -> None:
+        """Keep hashes over the use of the memories in these rows, each of which was used."""
+        if not rows:
+            return
+        cells = self.cells
+        numbers, places = cells.numbers[rows], cells.places[rows]
+        hashes = of_activities(numbers[:, 0], numbers[:, 4], numbers[:, 5], cells.use_records[rows])
+        more = sums_of(hashes, [len(hashes)], self.table.use_hashes.exchange(places, hashes))
+        cells.places[rows] = places
+        self.table.sums.add_all([self.slot], more)
+
+    def _forget_hashes(self, rows: Sequence[int]) -> None:
+        """Take memories that leave out of the sums of hashes."""
+        if not self.is_hashed:
+            return
+        sums = self.table.sums
+        if len(rows) >= _MANY and 2 * len(rows) > self.size:
+            sums.forget(self.slot)  # fewer memories stay than leave: they are hashed anew
+            self.forget_uses(slice(self.size))
+            return
+        sums.add(self.slot, -self.forget_uses(rows) - self.hash_of(rows))
+
+    def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
+        """Keep these rows, in this order."""
+        for column in self.columns():
+            kept = column[rows]
+            column[: len(kept)] = kept
+            if column.dtype == object:
+                column[len(kept) :] = None
+        self.size = len(kept)
+
     def front_changed(self) -> None:
         """Other memories than before may be pinned or hot."""
         self._pinned = self._hot = self.hot_tokens = None
@@ -454,9 +557,9 @@ class AgentColumns:
         self.next_decay = 0
 
     def _hash_before(self, rows: Sequence[int]) -> int:
-        return sum(map(self.hash_of, rows)) if self.is_hashed else 0
+        return self.hash_of(rows) if self.is_hashed else 0
 
     def _rehash(self, rows: Sequence[int], before: int) -> None:
         """The hashes over these memories, which summed to ``before``, are other ones now."""
         if self.is_hashed:
-            self.table.sums.add(self.slot, sum(map(self.hash_of, rows)) - before)
+            self.table.sums.add(self.slot, self.hash_of(rows) - before)

@@ -1,16 +1,25 @@
 """The agents of a bank. An agent that nobody looks at is a row of numbers, and no object."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...memory.events import Additions
+from ...memory.metadata import KeptMetadata
+from ...memory.records import NEVER, Traits
+from ...memory.tiers import Temperature
+from ..vectors import Quantised, norms
 from .agent_columns import AgentColumns
-from .table import ResidentTable, Rows
+from .hashes import sums_of
+from .table import WIDTH, ResidentTable, Rows, rows_of
 
+# NumPy asks an enum a dozen questions before it takes it for the number it is.
+_HOT = int(Temperature.HOT)
 _START, _SIZE, _ROOM, _FOLLOWING, _EXPIRY = range(5)
 """Columns of the numbers of an agent that nobody looked at; :class:`AgentColumns` says more."""
 _NUMBERS = 5
@@ -108,19 +117,84 @@ class Population(Mapping[str, AgentColumns]):
 
     # Many agents
 
-    def admit(
+    def add(
+        self,
+        counts: Mapping[str, int],
+        new: Additions,
+        tick: int,
+        vectors: Quantised,
+        lengths: NDArray[np.float64],
+    ) -> None:
+        """Add new memories of this tick, as many of each agent as ``counts`` says.
+
+        Each agent's memories have the next sequence numbers. ``lengths`` has the vectors' lengths.
+        """
+        table, blocks = self.table, {agent: self.own(agent) for agent in counts}
+        table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
+        to_row = {}
+        """What makes a row of the table from a sequence number, by agent."""
+        for agent, block in blocks.items():
+            to_row[agent] = block.start + block.size - block.next_sequence
+            block.size += counts[agent]
+            block.next_sequence += counts[agent]
+        rows = list(map(add, map(to_row.__getitem__, new.agents), new.sequences))
+        table.write(rows, new, tick, vectors, lengths)
+        if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+            for agent, tier, start in zip(new.agents, new.tiers, new.starts, strict=True):
+                block = blocks[agent]
+                if start is not None and start.expires_tick is not None:
+                    block.next_expiry = min(block.next_expiry, start.expires_tick)
+                if tier == 0 or (start is not None and start.temperature == _HOT):
+                    block.front_changed()
+        if table.sums.known:
+            self._hash_new(new.agents, rows)
+
+    def _hash_new(self, agents: Sequence[str], rows: Sequence[int]) -> None:
+        """Add the hashes over new memories to the sums of the agents that are hashed."""
+        sums, slots = self.table.sums, self.slots_of(agents)
+        unknown = set(sums.unknown(slots))
+        # The memories of an agent have to lie together.
+        new = sorted([pair for pair in zip(slots, rows, strict=True) if pair[0] not in unknown])
+        if not new:
+            return
+        owners, places = zip(*new, strict=True)
+        counts = Counter(owners)
+        hashes = self.table.hashes_of(np.array(places, np.intp))
+        sums.add_all(list(counts), sums_of(hashes, list(counts.values())))
+
+    def load(
         self,
         agents: Sequence[str],
-        spans: tuple[Rows, Sequence[int], Rows],
         following: Sequence[int],
-        expiries: NDArray[np.int64] | int,
+        sizes: Sequence[int],
+        numbers: NDArray[np.int64],
+        contents: list[str],
+        metadata: list[KeptMetadata | None] | None,
+        kinds: list[Traits | None] | None,
+        vectors: Quantised,
     ) -> None:
-        """Agents come, with their rows of the table; nobody looks at them yet."""
+        """Agents come with these memories, agent after agent, as many as its size says.
+
+        ``following`` has their next sequence numbers. ``numbers`` is what the columns' method of
+        that name gives. ``metadata`` and ``kinds`` are None if no memory has any. Nobody looks at
+        the agents yet.
+        """
+        table = self.table
+        starts, rooms = table.admit(sizes)
+        rows = rows_of(starts, sizes)
+        table.vectors[rows], table.norms[rows] = vectors, norms(vectors)
+        table.tiers[rows], table.temperatures[rows] = numbers[:, 6], numbers[:, 7]
+        table.numbers[rows] = numbers[:, :WIDTH]
+        table.use_records[rows] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
+        table.places[rows] = 0
+        table.contents[rows], table.metadata[rows], table.traits[rows] = contents, metadata, kinds
+        table.all_plain = table.all_plain and metadata is None and kinds is None
+        expiries = _first_expiries(numbers[:, 3], np.array(sizes, np.intp))
+        loaded = np.empty((len(agents), _NUMBERS), np.int64)
+        loaded[:, _START], loaded[:, _SIZE], loaded[:, _ROOM] = starts, sizes, rooms
+        loaded[:, _FOLLOWING], loaded[:, _EXPIRY] = following, expiries
         slots = self._take_slots(agents)
-        rows = np.empty((len(slots), _NUMBERS), np.int64)
-        rows[:, _START], rows[:, _SIZE], rows[:, _ROOM] = spans
-        rows[:, _FOLLOWING], rows[:, _EXPIRY] = following, expiries
-        self._numbers[slots] = rows
+        self._numbers[slots] = loaded
 
     def of(self, agents: Collection[str]) -> list[AgentColumns]:
         """The columns of agents that are all there."""
@@ -256,3 +330,12 @@ class Population(Mapping[str, AgentColumns]):
             self._numbers = larger
         self.changes += 1
         return slots
+
+
+def _first_expiries(expires: NDArray[np.int64], sizes: NDArray[np.intp]) -> NDArray[np.int64]:
+    """When the first memory of each agent expires."""
+    first = np.full(len(sizes), NEVER, np.int64)
+    if (expires < NEVER).any():
+        some = sizes > 0
+        first[some] = np.minimum.reduceat(expires, (sizes.cumsum() - sizes)[some])
+    return first

@@ -7,7 +7,7 @@ import numpy as np
 
 from .agent_columns import AgentColumns
 from .agents import Population
-from .hashes import DIGEST, of_activities, of_activity, of_memory, sums_of
+from .hashes import DIGEST, of_activities, sums_of
 from .table import ResidentTable, Rows, portions, rows_of
 
 
@@ -71,20 +71,7 @@ def _hash(
     numbers, records, places = table.numbers[rows], table.use_records[rows], table.places[rows]
     table.places[rows] = 0  # before they are free for others
     table.use_hashes.take(places)
-    data, width = table.vectors[rows].tobytes(), table.vectors.shape[1]
-    hashes = list(
-        map(
-            of_memory,
-            numbers[:, 0].tolist(),
-            table.tiers[rows].tolist(),
-            table.temperatures[rows].tolist(),
-            *numbers[:, 1:4].T.tolist(),
-            table.contents[rows].tolist(),
-            [data[start : start + width] for start in range(0, len(data), width)],
-            table.metadata[rows].tolist(),
-            table.traits[rows].tolist(),
-        )
-    )
+    hashes = table.hashes_of(rows)
     used = numbers[:, 4] > 0
     sequences, counts, last = numbers[used][:, [0, 4, 5]].T
     marks = of_activities(sequences, counts, last, records[used])
@@ -97,29 +84,6 @@ def _hash(
     used_of = before[stops] - before[stops - sizes]
     sums = sums_of(hashes, sizes) + sums_of(marks, used_of, old)
     table.sums.put_all(slots, sums)
-
-
-def forget_uses(block: AgentColumns, rows: slice | Sequence[int]) -> int:
-    """Drop the hashes over the use of the memories in these rows; their sum."""
-    own = block.cells.places
-    places = own[rows]
-    total = block.table.use_hashes.take(places)
-    own[rows] = places
-    return total
-
-
-def keep_uses(block: AgentColumns, rows: Sequence[int]) -> None:
-    """Keep hashes over the use of the memories in these rows, each of which was used."""
-    if not rows:
-        return
-    hashes, cells = [], block.cells
-    for row in rows:
-        sequence, _, _, _, count, last = cells.numbers[row].tolist()
-        hashes.append(of_activity(sequence, count, last, cells.use_records.item(row)))
-    places = cells.places[rows]
-    more = sums_of(hashes, [len(hashes)], block.table.use_hashes.exchange(places, hashes))
-    cells.places[rows] = places
-    block.table.sums.add_all([block.slot], more)
 
 
 class StateHash:

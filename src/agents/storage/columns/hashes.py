@@ -3,7 +3,6 @@
 The use of a memory has a hash of its own: it changes with every tick, and texts are long.
 """
 
-import struct
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import final
@@ -11,65 +10,52 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.events import Additions, Start
 from ...memory.metadata import KeptMetadata
 from ...memory.records import Traits
-from ...rules.lifetime import begun
 
 DIGEST = 32
 """Bytes of a hash."""
 Places = NDArray[np.int32]
 Limbs = NDArray[np.int64]
-_NUMBERS = struct.Struct("<qqqd")
+_USE_BYTES = 32
+"""Bytes of the numbers that the hash over a use is over."""
 
 
-def of_memory(
-    sequence: int,
-    tier: int,
-    temperature: int,
-    created: int,
-    entered: int,
-    expires: int,
-    content: str,
-    vector: bytes,
-    metadata: KeptMetadata | None,
-    traits: Traits | None,
-) -> bytes:
-    """The hash over what a memory is, without its use."""
-    text = content.encode()
-    head = f"{sequence} {tier} {temperature} {created} {entered} {expires} {len(text)} ".encode()
-    extra = metadata.json.encode() if metadata else b""
-    if traits is not None:
-        extra += traits.json.encode()
-    return sha256(head + text + vector + extra).digest()
+def of_memories(
+    numbers: NDArray[np.int64],
+    tiers: NDArray[np.int8],
+    temperatures: NDArray[np.int8],
+    contents: Sequence[str],
+    vectors: NDArray[np.int8],
+    metadata: Sequence[KeptMetadata | None],
+    traits: Sequence[Traits | None],
+) -> list[bytes]:
+    """The hash over what each of these memories is, without its use.
 
-
-def of_new(new: Additions, tick: int, vectors: bytes) -> list[bytes]:
-    """:func:`of_memory` of the memories added in one tick; ``vectors`` has theirs one by one."""
-    size, join = len(vectors) // len(new.agents), b"".join
-    known: dict[tuple[int, Start | None], tuple[str, bytes]] = {}
-    marks = []
-    for place, (_, sequence, tier, content, metadata, start) in enumerate(zip(*new, strict=True)):
-        own = known.get((tier, start))
-        if own is None:  # most memories of a tick begin alike
-            heat, kinds, expires = begun(tier, start)
-            head = f" {tier} {heat} {tick} {tick} {expires} "
-            own = known[tier, start] = head, b"" if kinds is None else kinds.json.encode()
+    ``numbers`` begins with sequence number, tick of creation, of entering the tier, and of the end.
+    """
+    data, width, join = vectors.tobytes(), vectors.shape[1], b"".join
+    hashes = []
+    for start, sequence, tier, heat, created, entered, expires, content, own, kinds in zip(
+        range(0, len(data), width),
+        numbers[:, 0].tolist(),
+        tiers.tolist(),
+        temperatures.tolist(),
+        *numbers[:, 1:4].T.tolist(),
+        contents,
+        metadata,
+        traits,
+        strict=True,
+    ):
         text = content.encode()
-        data = join(
-            (
-                f"{sequence}{own[0]}{len(text)} ".encode(), text,
-                vectors[place * size : (place + 1) * size],
-                b"" if metadata is None else metadata.json.encode(), own[1],
-            )
+        parts = (
+            f"{sequence} {tier} {heat} {created} {entered} {expires} {len(text)} ".encode(), text,
+            data[start : start + width],
+            b"" if own is None else own.json.encode(),
+            b"" if kinds is None else kinds.json.encode(),
         )  # fmt: skip
-        marks.append(sha256(data).digest())
-    return marks
-
-
-def of_activity(sequence: int, count: int, last: int, use_record: float) -> bytes:
-    """The hash over the use of a memory that was used at least once."""
-    return sha256(_NUMBERS.pack(sequence, count, last, use_record)).digest()
+        hashes.append(sha256(join(parts)).digest())
+    return hashes
 
 
 def of_activities(
@@ -78,11 +64,14 @@ def of_activities(
     last: int | NDArray[np.int64],
     use_records: NDArray[np.float64],
 ) -> list[bytes]:
-    """:func:`of_activity` of many memories; those used in one tick have one ``last``."""
+    """The hash over the use of each of these memories, which were used at least once.
+
+    Memories that were used in one tick have one ``last``.
+    """
     numbers = np.empty((len(sequences), 4), "<i8")
     numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
     numbers.view("<f8")[:, 3] = use_records
-    data, size = numbers.tobytes(), _NUMBERS.size
+    data, size = numbers.tobytes(), _USE_BYTES
     return [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
 
 

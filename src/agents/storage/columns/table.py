@@ -22,7 +22,7 @@ from ...memory.tiers import Temperature, Tier
 from ...rules.lifetime import begun
 from ...rules.relevance import relevances
 from ..vectors import Quantised
-from .hashes import Places, Sums, UseHashes
+from .hashes import Places, Sums, UseHashes, of_memories
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -175,15 +175,12 @@ class ResidentTable:
 
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
         """Make room for more memories: for each window, how many come."""
-        moving = [
-            (window, _room(window.size + count))
-            for window, count in wanted
-            if window.size + count > window.room
-        ]
+        moving = [pair for pair in wanted if pair[0].size + pair[1] > pair[0].room]
         if not moving:
             return
-        if self._used + sum([room for _, room in moving]) <= len(self.norms):
-            self._move_to_the_end(*zip(*moving, strict=True))
+        rooms = _rooms(np.array([window.size + count for window, count in moving])).tolist()
+        if self._used + sum(rooms) <= len(self.norms):
+            self._move_to_the_end([window for window, _ in moving], rooms)
         else:
             self._enlarge(wanted, 0)
 
@@ -195,8 +192,9 @@ class ResidentTable:
         """
         origins, sizes = self._windows.spans()
         rooms = np.minimum(np.maximum(self._windows.rooms(), sizes), _rooms(sizes))
-        for window, count in wanted:
-            rooms[window.slot] = _room(window.size + count)
+        if wanted:
+            slots = [window.slot for window, _ in wanted]
+            rooms[slots] = _rooms(np.array([window.size + count for window, count in wanted]))
         used = int(rooms.sum())
         rows = used + more
         # Rows given up later are lost until all agents move again: a large table spares few.
@@ -286,6 +284,18 @@ class ResidentTable:
             relevance=relevances(self.use_records[rows], numbers[:, 4]).tolist(),
         )
 
+    def hashes_of(self, rows: slice | Rows) -> list[bytes]:
+        """The hash over what the memory in each of these rows is."""
+        return of_memories(
+            self.numbers[rows],
+            self.tiers[rows],
+            self.temperatures[rows],
+            self.contents[rows].tolist(),
+            self.vectors[rows],
+            self.metadata[rows].tolist(),
+            self.traits[rows].tolist(),
+        )
+
     def write(
         self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats
     ) -> None:
@@ -341,12 +351,8 @@ def _pages_of(array: Any) -> mmap.mmap | None:
     return array if isinstance(array, mmap.mmap) and hasattr(array, "madvise") else None
 
 
-def _room(size: int) -> int:
-    return size + max(_SPARE, min(size // 2, 128 + size // 16))
-
-
 def _rooms(sizes: Rows) -> Rows:
-    """:func:`_room` of many sizes."""
+    """How many rows windows with these sizes get when they move."""
     rooms: Rows = sizes + np.maximum(_SPARE, np.minimum(sizes // 2, 128 + sizes // 16))
     return rooms
 

@@ -1,7 +1,7 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -36,7 +36,6 @@ from ...memory.records import Memory
 from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.caps import Caps, Turn, make_room, relieve
-from ..columns.new_memories import AddedMemories, forget_texts, needs_room, numbered
 from ..gc_pause import gc_paused
 from ..interrupts import hold_signals, let_signals_come, whole
 from ..journal.journal import Journal
@@ -47,7 +46,7 @@ from ..note import kept_of
 from ..vectors import Quantised, norms
 from . import snapshots
 from .loading import load, replay
-from .state import Accesses, State
+from .state import Accesses, AddedMemories, State, needs_room, numbered
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +105,7 @@ class Pending:
         """The vectors of the added memories, without the memories that were purged since."""
         if self.purges and self.vectors:
             gone = {(purge.agent, purge.sequence) for purge in self.purges}
-            self.vectors = [forget_texts(self.events, self.vectors, gone)]
+            self.vectors = [_forget_texts(self.events, self.vectors, gone)]
         return b"".join([vector.tobytes() for vector in self.vectors])
 
     def drop(self, mark: int) -> Kept:
@@ -578,3 +577,21 @@ class Ledger:
             if self.state.tick < before:
                 self.state.went_back()
         self._is_half_done = False
+
+
+def _forget_texts(
+    events: list[Row], vectors: Sequence[Quantised], gone: Set[tuple[str, int]]
+) -> Quantised:
+    """Blank the events that add memories which are purged in the same commit; all their vectors.
+
+    ``gone`` has the agent and the sequence number of each purged memory.
+    """
+    kept = np.concatenate(vectors)
+    place = -1
+    for index, event in enumerate(named(events)):
+        if isinstance(event, Added):
+            place += 1
+            if (event.agent_id, event.sequence) in gone:
+                events[index] = event._replace(content=None, metadata=None, start=None)
+                kept[place] = 0
+    return kept

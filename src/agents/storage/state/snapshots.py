@@ -14,7 +14,6 @@ from ...memory.metadata import KeptMetadata
 from ...memory.records import Traits, traits
 from ..columns.agent_columns import NUMBERS, AgentColumns
 from ..columns.agents import Population
-from ..columns.come_and_go import load, take
 from ..columns.extras import Holdings
 from ..journal.journal import Journal
 from ..journal.redaction import Purge, Redaction
@@ -114,7 +113,7 @@ def unpack_all(rows: Sequence[SnapshotRow], population: Population) -> None:
     count, agents = len(texts), [row.agent for row in rows]
     following = [row.next_sequence for row in rows]
     spread = metadata.among(count), kinds.among(count)
-    load(population, agents, following, sizes, numbers, texts, *spread, vectors)
+    population.load(agents, following, sizes, numbers, texts, *spread, vectors)
     for agent, extras in rare:
         _take_extras(population, agent, extras)
 
@@ -160,7 +159,7 @@ def _without(
     for sequence in sequences:
         place = block.row_of(sequence)
         if place is not None:
-            take(block, [place])
+            block.take([place])
         elif stored := shelf.get((row.agent, sequence), commit + 1):
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
     block.forget(sequences)

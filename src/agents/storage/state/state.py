@@ -1,11 +1,11 @@
 """The state of a bank in memory, and how events change it. Nothing else does."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, compress, repeat
+from itertools import chain, compress, count, repeat
 from operator import gt
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +19,22 @@ from ...memory.events import (
     NoteWritten,
     Retained,
     Row,
+    Start,
     TierChanged,
     ValueSet,
     VersionReplaced,
 )
-from ...memory.records import Memory
+from ...memory.records import Memory, memories_of
+from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
+from ...rules.lifetime import begun
 from ...rules.relevance import after_use, after_uses
 from ...rules.transitions import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
-from ..columns.come_and_go import put, take
 from ..columns.extras import Holdings
-from ..columns.fingerprint import StateHash, forget_uses
+from ..columns.fingerprint import StateHash
 from ..columns.hashes import of_activities, sums_of
-from ..columns.new_memories import add_all
 from ..columns.table import WIDTH
 from ..journal.journal import Journal
 from ..note import Note
@@ -42,6 +43,9 @@ from ..shelf import Shelf
 from ..vectors import Quantised
 
 _COLD = int(Temperature.COLD)
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
+_TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 _Value = TypeVar("_Value")
 
 
@@ -141,7 +145,7 @@ class State:
         for agent in agents:
             if agent in self.blocks:
                 block = self.blocks.peek(agent)
-                forget_uses(block, slice(block.size))
+                block.forget_uses(slice(block.size))
                 self.blocks.remove(agent)
 
     def block(self, agent_id: str) -> AgentColumns:
@@ -237,8 +241,7 @@ class State:
     def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
         """Apply events that add memories, with their vectors and the lengths of these."""
         counts = Counter(new.agents)
-        blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
-        add_all(blocks, counts, new, self.tick, vectors, lengths)
+        self.blocks.add(counts, new, self.tick, vectors, lengths)
         self.touch(counts)
         if new.starts.count(None) == len(new.starts):
             return
@@ -248,7 +251,7 @@ class State:
                 cold.setdefault(agent_id, []).append(sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]
-            self._shelve(block, take(block, block.rows_of(sequences)[0], _COLD))
+            self._shelve(block, block.take(block.rows_of(sequences)[0], _COLD))
 
     def count_uses(
         self, agents: Sequence[str], accesses: Sequence[Accesses], kind: str
@@ -390,7 +393,7 @@ class State:
         to = event.temperature
         rows, others = block.rows_of(event.sequences)
         if rows and to == Temperature.COLD:
-            self._shelve(block, take(block, rows, _COLD))
+            self._shelve(block, block.take(rows, _COLD))
         elif rows:
             block.set_temperature(rows, to)
         if others:
@@ -497,13 +500,13 @@ class State:
                 block.critical_elsewhere.pop(sequence, None)
             self._count_cold(stored.record, -1)
         if rows:
-            records += take(block, rows)
+            records += block.take(rows)
         return records
 
     def _place(self, block: AgentColumns, records: Sequence[Record]) -> None:
         coming = [record for record in records if record.is_resident]
         if coming:
-            put(block, coming)
+            block.put(coming)
         if len(coming) < len(records):
             self._shelve(block, [record for record in records if not record.is_resident])
 
@@ -529,3 +532,95 @@ def _hold(block: AgentColumns, topic: str, name: str, value: object) -> None:
     if block.holdings is None:
         block.holdings = Holdings()
     block.holdings.hold(topic, name, value)
+
+
+def numbered(
+    new: NewMemories, starts: Sequence[Start | None], blocks: Iterable[AgentColumns]
+) -> Additions:
+    """The events that add these memories, each with the number that follows in its agent's block.
+
+    ``starts`` says how each memory begins.
+    """
+    following = {own.agent_id: count(own.next_sequence) for own in blocks}
+    sequences = list(map(next, map(following.__getitem__, new.agents)))
+    tiers = list(map(int, new.tiers))
+    return Additions(new.agents, sequences, tiers, new.contents, new.metadata, starts)
+
+
+def needs_room(new: Additions) -> list[int]:
+    """The places of new memories that are hot or in a tier with a cap: other ones may make room."""
+    if not any(map(new.tiers.count, _CAPPED)) and new.starts.count(None) == len(new.starts):
+        return []  # as in most batches
+    return [
+        place
+        for place, (tier, start) in enumerate(zip(new.tiers, new.starts, strict=True))
+        if tier in _CAPPED or (start is not None and start.temperature == _HOT)
+    ]
+
+
+@final
+class AddedMemories(Sequence[Memory]):
+    """The records of new memories, as these were stored; made when somebody looks at them.
+
+    Few callers that store thousands look at them, and to make the records takes as long as to store
+    the memories. ``others`` has the records that are not what was asked for, by their place.
+    """
+
+    __slots__ = ("_made", "_new", "_others", "_prefixes", "_tick")
+
+    def __init__(
+        self, new: Additions, prefixes: Mapping[str, str], tick: int, others: Mapping[int, Memory]
+    ) -> None:
+        self._new = new
+        self._prefixes = prefixes
+        self._tick = tick
+        self._others = others
+        self._made: list[Memory] | None = None
+
+    def __len__(self) -> int:
+        return len(self._new.agents)
+
+    @overload
+    def __getitem__(self, place: int) -> Memory: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Memory]: ...
+    def __getitem__(self, place: int | slice) -> Memory | list[Memory]:
+        return self._memories()[place]
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self._memories())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list | tuple | AddedMemories):
+            return self._memories() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list's
+
+    def __repr__(self) -> str:
+        return repr(self._memories())
+
+    def _memories(self) -> list[Memory]:
+        if self._made is None:
+            new = self._new
+            heats: Iterable[int] = repeat(_WARM)
+            kinds = expires = None  # as of most memories
+            if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+                heats, kinds, expires = zip(*map(begun, new.tiers, new.starts), strict=True)
+            made = memories_of(
+                prefixes=map(self._prefixes.__getitem__, new.agents),
+                agents=new.agents,
+                contents=new.contents,
+                tiers=map(_TIERS.__getitem__, new.tiers),
+                created=repeat(self._tick),
+                entered=repeat(self._tick),
+                sequences=new.sequences,
+                temperatures=map(_TEMPERATURES.__getitem__, heats),
+                metadata=new.metadata,
+                traits=kinds,
+                expires=expires,
+            )
+            for place, memory in self._others.items():
+                made[place] = memory
+            self._made = made
+        return self._made
