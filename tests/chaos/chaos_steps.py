@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kill_model import ModelBank
-from writer import AGENTS, CAPS, HEAT, commits, imagine, write
+from model.bank import ModelBank
+from model.memories import RETENTIONS
+from writer import AGENTS, CAPS, HEAT, RULES, commits, imagine, write
 
 from agents import MemoryBank
-from tiermem.testing.model_reading import SmallEmbedder
+from tiermem.testing import SmallEmbedder
 
 SCRIBE = "scribe"
 """The agent with notes: their chunks are memories, which the model does not know."""
@@ -100,15 +101,11 @@ def do(bank: MemoryBank, step: Step, beside: Path, *, has_store: bool) -> None:
 class Imagined:
     """What a bank should hold."""
 
-    bank: ModelBank = field(
-        default_factory=lambda: ModelBank(CAPS["max_pinned"], CAPS["max_critical"], reject=False)
-    )
+    bank: ModelBank = field(default_factory=lambda: ModelBank(RULES))
     lines: tuple[str, ...] = ()
 
     def copy(self) -> "Imagined":
-        other = Imagined(lines=self.lines)
-        other.bank.restore(self.bank.saved())
-        return other
+        return Imagined(self.bank.saved(), self.lines)
 
     def do(self, step: Step) -> None:
         kind, given = step
@@ -116,8 +113,7 @@ class Imagined:
             for operation in given:
                 imagine(self.bank, operation)
         elif kind == "add_many":
-            for agent, text, tier in given:
-                self.bank.add(agent, text, tier, None)
+            self.bank.add_many([(*each, None) for each in given])
         elif kind == "note":
             self.lines += (f"line {given}",)
 
@@ -125,8 +121,8 @@ class Imagined:
         rows = {
             agent: [
                 (m.sequence, m.content, m.tier, m.created_tick, m.tier_tick, m.metadata,
-                 m.kind, m.tags, m.retention)
-                for m in self.bank.memories.get(agent, [])
+                 m.kind, m.tags, RETENTIONS[m.retention])
+                for m in self.bank.every(agent)
             ]
             for agent in AGENTS
         }  # fmt: skip

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_model import ModelBank
-from writer import AGENTS, CAPS, HEAT, READY, commits, imagine
+from model.bank import ModelBank
+from model.memories import RETENTIONS, TEMPERATURES
+from model.reading import quantise
+from writer import AGENTS, CAPS, HEAT, READY, RULES, commits, imagine
 
 import warm_children
 from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
-from tiermem.testing.model_reading import SmallEmbedder, embed, quantise
+from tiermem.testing import SmallEmbedder
+from tiermem.testing.small import embed
 
 pytestmark = pytest.mark.slow
 
@@ -110,10 +113,10 @@ def in_model(model: ModelBank) -> dict[str, Any]:
                 m.metadata,
                 m.kind,
                 m.tags,
-                m.temperature,
-                m.retention,
+                TEMPERATURES[m.temperature],
+                RETENTIONS[m.retention],
             )
-            for m in model.memories.get(agent, [])
+            for m in model.every(agent)
         ]
         for agent in AGENTS
     }
@@ -143,7 +146,7 @@ def check_and_follow(bank: MemoryBank, model: ModelBank, seed: int, acknowledged
 
 
 def new_model() -> ModelBank:
-    return ModelBank(CAPS["max_pinned"], CAPS["max_critical"], reject=False)
+    return ModelBank(RULES)
 
 
 def moments(kills: int, longest: float) -> Iterator[tuple[int, int, float]]:

@@ -15,15 +15,18 @@ from typing import Any
 from asking import asked
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
-from kill_model import IsPinned, ModelBank, NotThere
+from model.bank import ModelBank
+from model.memories import Refused, Rules
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
-from tiermem.testing.model_reading import SmallEmbedder
+from tiermem.testing import SmallEmbedder
 
 AGENTS = ("alice", "bob")
 CAPS = {"max_pinned": 2, "max_critical": 3}
+RULES = Rules(**CAPS)
 HEAT = {"hot_max_tokens": 10**9, "hot_max_facts": 10**6}
 HEATS = ("hot", "warm", "cold")
 NAMES = (
@@ -91,19 +94,19 @@ def imagine(model: ModelBank, operation: Operation) -> None:
     name, agent, pick, tier, text = operation
     memories = model.of(agent)
     if name == "add":
-        model.add(agent, text, tier, {"pick": pick}, more(pick, tier))
+        model.add_many([(agent, text, tier, {"pick": pick}, more(pick, tier))])
     elif name == "advance":
         model.advance(model.tick + 1)
     elif name == "bring_back":
-        with contextlib.suppress(NotThere):
-            model.bring_back(agent, pick % 40 + 1)
+        with contextlib.suppress(Refused):
+            model.restore(agent, pick % 40 + 1)
     elif memories and name != "search":
         chosen = memories[pick % len(memories)].sequence
-        with contextlib.suppress(IsPinned):
+        with contextlib.suppress(Refused):
             if name == "demote":
                 model.demote(agent, chosen, HEATS[1 + pick % 2])
-            elif name in ("pin", "set_tier"):
-                model.set_tier(agent, chosen, 0 if name == "pin" else tier)
+            elif name == "set_tier":
+                model.set_tier(agent, chosen, tier)
             else:
                 getattr(model, name)(agent, chosen)
 

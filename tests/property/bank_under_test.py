@@ -14,6 +14,9 @@ import machine_society
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 from machine_strategies import AGENTS, Switches
+from model.bank import ModelBank
+from model.comparison import assert_equal, memories_in, plain, settings_of
+from model.memories import ACTIVE, ARCHIVED, DELETED, TEMPERATURES, Key, Refused
 
 from agents import (
     InvalidInput,
@@ -28,9 +31,7 @@ from agents import (
 )
 from agents.engine import clock
 from agents.storage.state.ledger import Ledger
-from tiermem.testing import ModelBank, SmallEmbedder
-from tiermem.testing.comparison import assert_equal, memories_in, plain, settings_of
-from tiermem.testing.model_memories import ACTIVE, ARCHIVED, DELETED, TEMPERATURES, Key, Refused
+from tiermem.testing import SmallEmbedder
 
 _ERRORS = {
     "a board has no caps": (InvalidTier, "board"),

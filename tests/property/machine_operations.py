@@ -6,19 +6,12 @@ Names and arguments are those that ``machine_strategies.operation`` makes; ``tes
 
 from typing import Any
 
+from model.comparison import fields, look, plain
+from model.memories import ACTIVE, COLD, CRITICAL, HOT, PINNED, TEMPERATURES, WARM
+from model.searching import Only
+
 from agents import MemoryBank
 from asking import asked
-from tiermem.testing.comparison import fields, look, plain
-from tiermem.testing.model_memories import (
-    ACTIVE,
-    COLD,
-    CRITICAL,
-    HOT,
-    PINNED,
-    TEMPERATURES,
-    WARM,
-)
-from tiermem.testing.model_search import Only
 
 # Adding
 

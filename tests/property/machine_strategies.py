@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
+from model.memories import PINNED, TEMPERATURES, Rules
 
-from tiermem.testing.model_memories import PINNED, TEMPERATURES, Rules
 from tiermem.testing.strategies import contents, metadata, queries, spelled_tiers
 
 AGENTS = ("alice", "bob", "@Carol-3._")

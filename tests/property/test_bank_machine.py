@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from machine_strategies import AGENTS, adding, agents, caps, operations, picks, switches
+from model.comparison import assert_equal, look
+from model.memories import ACTIVE, CRITICAL, HOT, PINNED
 
 from agents import (
     InvalidAgentId,
@@ -30,8 +32,6 @@ from asking import asker
 from banks import child
 from examples import PROFILE, number_by_profile
 from tiermem.testing import SmallEmbedder
-from tiermem.testing.comparison import assert_equal, look
-from tiermem.testing.model_memories import ACTIVE, CRITICAL, HOT, PINNED
 from tiermem.testing.strategies import contents, not_tiers
 
 pytestmark = pytest.mark.again
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.again
 _HASH = """
 import sys
 from agents import MemoryBank
-from tiermem.testing.model_reading import SmallEmbedder
+from tiermem.testing import SmallEmbedder
 small = {"embedder": SmallEmbedder(), "preset": "vector"}
 with MemoryBank.open(sys.argv[1], apply_caps=False, **small) as bank:
     print(bank.state_hash())

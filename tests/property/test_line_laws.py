@@ -2,10 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from model.reading import line
 
 from agents.memory.context import _line
 from agents.memory.tiers import Tier
-from agents.testing.model_reading import line
 
 ODD = (
     "\U0001f3f4\U000e007f\U000e0030\U000e0039\U000e0041\U000e0061\U000e007a[ \t\x85\u061c\u115f"

@@ -28,8 +28,16 @@ from agents.storage.state.ledger import Ledger
 from banks import MANUAL, undone
 from examples import examples
 from tiermem.testing import SmallEmbedder
-from tiermem.testing.histories import AGENTS, Operation, every_memory, perform, perform_all
-from tiermem.testing.strategies import by_tick, forgetful, histories
+from tiermem.testing.strategies import (
+    AGENTS,
+    Operation,
+    by_tick,
+    every_memory,
+    forgetful,
+    histories,
+    perform,
+    perform_all,
+)
 
 CAPS = {"max_pinned": 2, "max_critical": 2}
 # Small limits, so that memories move all the time.

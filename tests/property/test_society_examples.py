@@ -7,10 +7,10 @@ import pytest
 from bank_under_test import BankUnderTest, Stop
 from hypothesis.stateful import rule
 from machine_strategies import AGENTS, Switches
+from model.memories import Rules
 
 from agents import Tier
 from examples import number_by_profile
-from tiermem.testing.model_memories import Rules
 
 _SMALL = Rules(hot_tokens=30, hot_facts=4, most_cold=3, grace=3, decays=True, initial="hot")
 _TIERS = [(tier, tier) for tier in Tier]

@@ -7,6 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from model.bank import ModelBank
+from model.memories import Rules
+from model.reading import quantise as plain_quantise
 
 from agents import BankDamaged, EmbedderError, MemoryBank, MemoryNotFound, MemoryPinned, Tier
 from agents.memory.events import (
@@ -33,8 +36,7 @@ from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
 from asking import asked, asker
 from examples import examples
-from tiermem.testing import ModelBank, Rules, SmallEmbedder
-from tiermem.testing.model_reading import quantise as plain_quantise
+from tiermem.testing import SmallEmbedder
 from tiermem.testing.strategies import (
     agent_ids,
     contents,

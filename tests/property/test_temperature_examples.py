@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from model.comparison import settings_of
+from model.memories import Rules
 
 from agents import MemoryBank, MemoryNotFound
 from agents.bank.history import rewind
 from agents.memory.context import approximate_tokens, cost
-from tiermem.testing import Rules, SmallEmbedder
-from tiermem.testing.comparison import settings_of
+from tiermem.testing import SmallEmbedder
 
 TOKENS, MOST_COLD, GRACE = 20, 2, 3
 SMALL = Rules(hot_tokens=TOKENS, hot_facts=4, most_cold=MOST_COLD, grace=GRACE)

@@ -1,4 +1,4 @@
-"""For tests of your own: laws for what you wrote, a reference model, and strategies for Hypothesis.
+"""For tests of your own: laws for what you wrote, and strategies for Hypothesis.
 
 >>> from tiermem.testing import EmbedderLaws
 >>> class TestMine(EmbedderLaws):
@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import strategies as strategies
     from .agent_memory_laws import AgentMemoryLaws
-    from .comparison import assert_equal, settings_of
     from .embedder_laws import EmbedderLaws
     from .laws import BrokenLaw, broken_laws
-    from .model_bank import ModelBank
-    from .model_memories import Rules
-    from .model_reading import SmallEmbedder
     from .policy_laws import PolicyLaws
+    from .small import SmallEmbedder
     from .store_laws import StoreLaws
     from .world_laws import WorldLaws
 
@@ -28,15 +25,11 @@ __all__ = [
     "AgentMemoryLaws",
     "BrokenLaw",
     "EmbedderLaws",
-    "ModelBank",
     "PolicyLaws",
-    "Rules",
     "SmallEmbedder",
     "StoreLaws",
     "WorldLaws",
-    "assert_equal",
     "broken_laws",
-    "settings_of",
     "strategies",
 ]
 
@@ -44,15 +37,11 @@ _LATER = {
     "AgentMemoryLaws": ".agent_memory_laws",
     "BrokenLaw": ".laws",
     "EmbedderLaws": ".embedder_laws",
-    "ModelBank": ".model_bank",
     "PolicyLaws": ".policy_laws",
-    "Rules": ".model_memories",
-    "SmallEmbedder": ".model_reading",
+    "SmallEmbedder": ".small",
     "StoreLaws": ".store_laws",
     "WorldLaws": ".world_laws",
-    "assert_equal": ".comparison",
     "broken_laws": ".laws",
-    "settings_of": ".comparison",
 }
 
 

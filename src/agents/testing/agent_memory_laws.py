@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ..bank.memory_bank import MemoryBank
 from ..storage.leftovers import TemporaryFolder
-from .inputs import agent_ids, contents
 from .laws import DoesNotApply, for_all, law, must
 from .processes import another_hash_seed, elsewhere, started
+from .strategies import agent_ids, contents
 
 _AGENTS = ("alice", "bob", "Alice")
 _TEXTS = tuple(f"memory number {number} of {number % 3} kinds" for number in range(12))

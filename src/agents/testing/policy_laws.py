@@ -10,8 +10,7 @@ from ..memory.records import Hits
 from ..simulation.protocols import Action, Ask, Observation, Policy, World
 from ..simulation.tick.loop import Loop, Together
 from .laws import law, must
-from .stories import unlike
-from .world_laws import Play
+from .world_laws import Play, unlike
 
 Decision = list[Any]
 """Agent, tick, and what was decided, as JSON values."""

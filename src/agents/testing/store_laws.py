@@ -9,8 +9,8 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from ..storage.leftovers import TemporaryFolder
-from .inputs import contents
 from .laws import for_all, law, must
+from .strategies import contents
 
 Rows = dict[str, dict[str, Any]]
 """Payloads by id."""

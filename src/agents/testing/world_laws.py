@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -11,17 +12,19 @@ from ..bank.memory_bank import MemoryBank
 from ..config.load import load_settings
 from ..config.settings import Settings
 from ..errors import ConfigError
-from ..simulation.protocols import Policy, World
+from ..simulation.protocols import Action, Observation, Outcome, Policy, World, WorldRandom
 from ..simulation.tick.loop import Loop
 from ..simulation.tick.streams import Streams
 from ..storage.leftovers import TemporaryFolder
 from .laws import law, must
 from .processes import elsewhere, file_of, started
-from .shared_draws import SharedDraws
-from .stories import Story, difference, story_of
 from .unseeded import watched
 
 _PACKAGE = Path(__file__).parents[1]
+_LONGEST = 80
+
+Story = dict[str, Any]
+"""The records of a run's ticks, its memories, and its last world, as JSON values."""
 
 
 class Play:
@@ -262,3 +265,115 @@ def _shown(file: str, places: Sequence[Path]) -> Path:
     path = Path(file)
     near = [place for place in places if path.is_relative_to(place)]
     return path.relative_to(near[0]) if near else path
+
+
+def story_of(bank: MemoryBank) -> Story:
+    """The story of the run in a bank."""
+    fields = ("tick", "metrics", "state_hash")
+    return {
+        "ticks": [{key: row[key] for key in fields} for row, _ in bank.ticks.records()],
+        "memories": {
+            agent: [[each.created_tick, each.content] for each in bank.agent(agent).all()]
+            for agent in bank.agents()
+        },
+        "world": bank.ticks.state()["world"],
+    }
+
+
+def difference(first: Story, other: Story) -> str | None:
+    """Where two stories part: the first tick, with a metric or a memory; or the last world."""
+    for one, two in zip(first["ticks"], other["ticks"], strict=True):
+        if one != two:
+            what = unlike("metric ", one["metrics"], two["metrics"])
+            memory = _unlike_memory(first["memories"], other["memories"], one["tick"])
+            return f"tick {one['tick']}: {memory or what or 'the memories have other places'}"
+    where = unlike("", first["world"], other["world"])
+    return f"after the last tick, the state of the world: {where}" if where else None
+
+
+def _unlike_memory(one: dict[str, Any], two: dict[str, Any], tick: int) -> str | None:
+    for agent in one:
+        texts = [
+            [text for made, text in memories.get(agent, ()) if made == tick]
+            for memories in (one, two)
+        ]
+        if texts[0] != texts[1]:
+            return unlike(f"memory of {agent} ", *texts)
+    return None
+
+
+def unlike(where: str, one: Any, two: Any) -> str | None:
+    """The first place in which two JSON values differ, and what is there."""
+    if type(one) is type(two) and isinstance(one, dict | list) and len(one) == len(two):
+        keys = one if isinstance(one, dict) else range(len(one))
+        for key in keys:
+            if isinstance(one, dict) and key not in two:
+                return f"{where}{key} is missing in one"
+            found = unlike(
+                f"{where}{key}" if not where or where[-1] == " " else f"{where}.{key}",
+                one[key],
+                two[key],
+            )
+            if found:
+                return found
+        return None
+    return None if one == two else f"{where} is {', and '.join(_near(repr(one), repr(two)))}"
+
+
+def _near(*texts: str) -> list[str]:
+    """The texts; of long ones, the part in which they differ."""
+    if max(map(len, texts)) <= _LONGEST:
+        return list(texts)
+    same = takewhile(lambda each: len(set(each)) == 1, zip(*texts, strict=False))
+    start = max(0, sum(1 for _ in same) - _LONGEST // 2)
+    return [
+        ("…" if start else "")
+        + each[start : start + _LONGEST]
+        + ("…" if len(each) > start + _LONGEST else "")
+        for each in texts
+    ]
+
+
+class SharedDraws:
+    """A world that notes for whom it draws from the generator of its ``setup``."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.drew: dict[str, str] = {}
+        """The method that drew, by agent, since somebody cleared it."""
+
+    def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:
+        """Set the world up, and keep its generator."""
+        self._rng = rng
+        self.world.setup(rng, agent_ids)
+
+    def observe(self, agent_id: str) -> Observation | str:
+        """As the world does."""
+        before = self._rng.getstate()
+        seen = self.world.observe(agent_id)
+        self._note(agent_id, "observe", before)
+        return seen
+
+    def apply(self, agent_id: str, action: Action) -> Outcome | str | None:
+        """As the world does."""
+        before = self._rng.getstate()
+        try:
+            return self.world.apply(agent_id, action)
+        finally:
+            self._note(agent_id, "apply", before)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.world, name)
+
+    def warning(self, tick: int) -> str:
+        """What a person should know of the draws of a tick."""
+        (one, method), (other, _), *_ = self.drew.items()
+        return (
+            f"{type(self.world).__name__}.{method}() draws for {one} and for {other} from one "
+            f"stream (tick {tick}): what one of them does may shift the luck of the other, and an "
+            f'experiment can\'t tell the two apart; draw from rng.stream("{method}", agent_id)'
+        )
+
+    def _note(self, agent_id: str, method: str, before: object) -> None:
+        if self._rng.getstate() != before:
+            self.drew.setdefault(agent_id, method)

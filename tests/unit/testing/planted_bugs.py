@@ -13,7 +13,7 @@ import numpy as np
 from agents.simulation import Action
 from embedders import Noise
 from tiermem.testing import EmbedderLaws, PolicyLaws, StoreLaws, WorldLaws
-from tiermem.testing.small_world import SmallPolicy, SmallWorld
+from tiermem.testing.small import SmallPolicy, SmallWorld
 
 # Embedders
 

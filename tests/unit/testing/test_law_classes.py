@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from model.bank import ModelBank
+from model.comparison import assert_equal, settings_of
+from model.memories import Rules
 
 from agents import MemoryBank
 from agents.simulation.tick.loop import Loop
@@ -14,19 +17,14 @@ from examples import examples
 from tiermem.testing import (
     AgentMemoryLaws,
     EmbedderLaws,
-    ModelBank,
     PolicyLaws,
-    Rules,
     SmallEmbedder,
     StoreLaws,
     WorldLaws,
-    assert_equal,
-    settings_of,
 )
-from tiermem.testing.histories import AGENTS, Recipe
-from tiermem.testing.small_world import SmallPolicy, SmallWorld
-from tiermem.testing.stories import difference, story_of
-from tiermem.testing.strategies import banks, memories, worlds
+from tiermem.testing.small import SmallPolicy, SmallWorld
+from tiermem.testing.strategies import AGENTS, Recipe, banks, memories, worlds
+from tiermem.testing.world_laws import difference, story_of
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,7 +15,7 @@ from agents.storage.embedding.embedders import NoEmbedder
 from embedders import Directions, Noise
 from examples import examples
 from tiermem.testing import AgentMemoryLaws, EmbedderLaws, PolicyLaws, SmallEmbedder, WorldLaws
-from tiermem.testing.small_world import SmallWorld
+from tiermem.testing.small import SmallWorld
 
 pytestmark = [
     pytest.mark.long,

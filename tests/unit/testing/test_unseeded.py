@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from tiermem.testing.stories import unlike
 from tiermem.testing.unseeded import watched
+from tiermem.testing.world_laws import unlike
 
 CLOCK, RANDOM = "reads the clock", "is not seeded"
 

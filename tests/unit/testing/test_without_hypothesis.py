@@ -16,7 +16,7 @@ def without_hypothesis(code: str, *arguments: str) -> str:
 
 def test_what_needs_hypothesis_says_how_to_install_it() -> None:
     said = without_hypothesis(
-        "from tiermem.testing import ModelBank, PolicyLaws, SmallEmbedder, WorldLaws\n"
+        "from tiermem.testing import PolicyLaws, SmallEmbedder, WorldLaws\n"
         "import tiermem.testing\n"
         "for name in ('EmbedderLaws', 'StoreLaws', 'AgentMemoryLaws', 'strategies'):\n"
         "    try:\n"

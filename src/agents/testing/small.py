@@ -1,15 +1,37 @@
-"""Small worlds that Hypothesis draws: few words, few numbers, and all that a world may do."""
+"""What laws are tried with: an embedder of few directions, and worlds of few words."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
-
 from ..errors import InvalidAction
 from ..memory.records import Hits
 from ..simulation.protocols import Action, Observation, Outcome, Policy, Remark
-from .inputs import contents, tiers
+
+DIMS = 4
+
+
+def embed(text: str) -> list[int]:
+    """Few directions, so that equal scores are frequent; one text in eight is the zero vector."""
+    digest = hashlib.sha256(text.encode()).digest()
+    if digest[0] % 8 == 0:
+        return [0] * DIMS
+    spread = 7 if digest[0] % 8 == 1 else 3
+    return [byte % spread - spread // 2 for byte in digest[1 : DIMS + 1]]
+
+
+class SmallEmbedder:
+    """:func:`embed`, as a bank takes it."""
+
+    name = "small/hash-4"
+    dims = DIMS
+
+    def __init__(self, *, reproducible: bool = True) -> None:
+        self.reproducible = reproducible
+
+    def embed(self, texts: Sequence[str], /) -> list[list[int]]:
+        return [embed(text) for text in texts]
 
 
 class SmallWorld:
@@ -73,13 +95,3 @@ class SmallPolicy:
         """An action that the world may refuse."""
         by = rng.randrange(3) + len(memories) % 2
         return [Action("carry", {"by": by if rng.random() < 0.9 else "much"})]
-
-
-worlds = st.builds(
-    SmallWorld,
-    words=st.lists(contents, min_size=1, max_size=4),
-    every=st.integers(1, 4),
-    tier=tiers.map(int),
-    most=st.integers(0, 20),
-)
-"""Worlds that keep every law; ``world.rules()`` gives the policy."""

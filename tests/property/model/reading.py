@@ -1,38 +1,14 @@
 """How the model reads a text: its vector, how similar two vectors are, its line and its cost.
 
-It shares no code with the package, and imports nothing of these tests: a fresh process uses it too.
+It shares no code with the package.
 """
 
-import hashlib
 import math
 import unicodedata
 from collections.abc import Sequence
 
 NORMAL = 3
 NAMES = ("pinned", "critical", "important", "normal", "low")
-DIMS = 4
-
-
-def embed(text: str) -> list[int]:
-    """Few directions, so that equal scores are frequent; one text in eight is the zero vector."""
-    digest = hashlib.sha256(text.encode()).digest()
-    if digest[0] % 8 == 0:
-        return [0] * DIMS
-    spread = 7 if digest[0] % 8 == 1 else 3
-    return [byte % spread - spread // 2 for byte in digest[1 : DIMS + 1]]
-
-
-class SmallEmbedder:
-    """:func:`embed`, as a bank takes it."""
-
-    name = "small/hash-4"
-    dims = DIMS
-
-    def __init__(self, *, reproducible: bool = True) -> None:
-        self.reproducible = reproducible
-
-    def embed(self, texts: Sequence[str], /) -> list[list[int]]:
-        return [embed(text) for text in texts]
 
 
 def quantise(vector: Sequence[float]) -> list[int]:

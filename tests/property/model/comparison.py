@@ -4,13 +4,13 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from ..bank.memory_bank import MemoryBank
-from ..engine.groups import board_of
-from ..memory.records import Explanation, Hit, Memory
-from ..memory.tiers import Retention
-from .laws import must
-from .model_bank import ModelBank
-from .model_memories import (
+from tiermem.bank.memory_bank import MemoryBank
+from tiermem.engine.groups import board_of
+from tiermem.memory.records import Explanation, Hit, Memory
+from tiermem.memory.tiers import Retention
+
+from .bank import ModelBank
+from .memories import (
     HALF_LIVES,
     LEAST,
     PROMOTE_AT,
@@ -20,8 +20,8 @@ from .model_memories import (
     Key,
     Rules,
 )
-from .model_reading import NAMES
-from .model_search import Found
+from .reading import NAMES
+from .searching import Found
 
 
 def settings_of(rules: Rules) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def look(bank: MemoryBank) -> dict[Key, Stored]:
             found[agent, memory.sequence] = (memory, vector, block.recalls.get(memory.sequence, ()))
         for retention in Retention:
             for record in resident.shelf.of_agent(agent, retention):
-                must((agent, record.sequence) not in found, "a memory is in two places")
+                assert (agent, record.sequence) not in found, "a memory is in two places"
                 memory = record.memory(agent, block.prefix)
                 found[agent, record.sequence] = (memory, record.vector, record.recalls)
     return found
@@ -127,14 +127,14 @@ def assert_equal(bank: MemoryBank, model: ModelBank) -> Collection[Stored]:
     """The bank has the model's memories, to the bit, and no others: these. So do its groups."""
     found = look(bank)
     groups = {name: bank.group(name).members() for name in bank.groups()}
-    must(groups == model.groups, f"the bank has the groups {groups}, and the model {model.groups}")
-    must(bank.tick == model.tick, f"the bank is at tick {bank.tick}, the model at {model.tick}")
+    assert groups == model.groups, f"the bank has the groups {groups}, and the model {model.groups}"
+    assert bank.tick == model.tick, f"the bank is at tick {bank.tick}, the model at {model.tick}"
     unlike = found.keys() ^ model.memories.keys()
-    must(not unlike, f"only the bank or only the model has {sorted(unlike)}")
+    assert not unlike, f"only the bank or only the model has {sorted(unlike)}"
     for key, (memory, vector, recalls) in found.items():
         expected = model.memories[key]
         got, wanted = fields(memory), fields(expected)
-        must(got == wanted, f"the bank has {got}, and the model {wanted}")
-        must(vector == expected.vector, f"the vector of {key} is not its text's")
-        must(recalls == expected.recalls, f"{key} was recalled in other ticks")
+        assert got == wanted, f"the bank has {got}, and the model {wanted}"
+        assert vector == expected.vector, f"the vector of {key} is not its text's"
+        assert recalls == expected.recalls, f"{key} was recalled in other ticks"
     return found.values()

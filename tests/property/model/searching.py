@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .model_memories import COLD, HOT, PINNED, WARM, Kept, Rules
-from .model_reading import line, similarity
+from .memories import COLD, HOT, PINNED, WARM, Kept, Rules
+from .reading import line, similarity
 
 
 @dataclass(frozen=True)
