@@ -22,7 +22,7 @@ from ...memory.tiers import (
 from ...search.explain import OVER_BUDGET
 from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
-from ...simulation.tick.decision_log import Kept
+from ...simulation.tick.decision_log import LoggedDecision
 from .inspected import Inspected
 from .parameters import CantTell, Parameters
 from .reasons import Recalled, recalled, with_reasons
@@ -100,7 +100,7 @@ class _Seen(NamedTuple):
     """A decision, and what the views need besides."""
 
     decision: Decision
-    kept: Kept
+    kept: LoggedDecision
     context: str
     """The text that the agent read."""
     known: Recalled
@@ -127,7 +127,7 @@ def no_decisions(run: Inspected) -> str:
     return "a bank without a run keeps no decisions"
 
 
-def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
+def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, LoggedDecision]:
     """What the journal has of an agent's decision in a tick; an error says why it has nothing."""
     if is_board(agent):
         raise CantTell("a board decides nothing", hint="look at the members of its group")
@@ -140,7 +140,7 @@ def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
     item = run.reader.slices.item(run.reader.slices.places[agent], tick)
     if item is None or item.kept is None:
         raise CantTell(f"the decisions of tick {tick} were not kept")
-    return item, Kept(*item.kept)
+    return item, LoggedDecision(*item.kept)
 
 
 def _rendered(rows: Sequence[Explanation]) -> str:
@@ -152,7 +152,7 @@ def _rendered(rows: Sequence[Explanation]) -> str:
     return render(hits)
 
 
-def _context(bank: MemoryBank, agent: str, kept: Kept) -> str:
+def _context(bank: MemoryBank, agent: str, kept: LoggedDecision) -> str:
     """The memories that the agent was given, where the search gives others today."""
     resident, hits = bank.engine.state, Hits()
     forgotten = 0
@@ -178,7 +178,7 @@ def born_in(item: Item) -> dict[int, Added]:
     return next(iter(new_memories(events_of(item)).values()), {})
 
 
-def perceived(run: Inspected, agent: str, item: Item, kept: Kept) -> list[str]:
+def perceived(run: Inspected, agent: str, item: Item, kept: LoggedDecision) -> list[str]:
     """What the agent observed and heard in a tick, in this order."""
     new = born_in(item)
     return texts_of(run, agent, births(kept, new).perceived, new)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from ...simulation.runs.why import RESULTS
-from ...simulation.tick.decision_log import Kept
+from ...simulation.tick.decision_log import LoggedDecision
 from .slices import Slices, batched
 
 QUERY, ASKED, DID = "query", "asked", "did"
@@ -37,7 +37,7 @@ class Deed(NamedTuple):
     text: int
 
 
-def deeds_of(kept: Kept) -> Iterator[tuple[str, str]]:
+def deeds_of(kept: LoggedDecision) -> Iterator[tuple[str, str]]:
     """An agent's query, its questions and its actions in a tick: what it is, and its text.
 
     A query that was the text of the observation is left out: the observation is a memory.
@@ -60,7 +60,7 @@ class Deeds:
         self._slices = slices
         self._known: dict[str, int] = {}
 
-    def take(self, tick: int, logs: Mapping[int, Kept]) -> None:
+    def take(self, tick: int, logs: Mapping[int, LoggedDecision]) -> None:
         """Keep what the agents, by their numbers, asked and did in a tick."""
         who: dict[str, array[int]] = {}
         for agent, kept in sorted(logs.items()):
@@ -79,7 +79,7 @@ class Deeds:
 
         self._note_boards(tick, logs)
 
-    def _note_boards(self, tick: int, logs: Mapping[int, Kept]) -> None:
+    def _note_boards(self, tick: int, logs: Mapping[int, LoggedDecision]) -> None:
         """Keep who found what on boards."""
         place = self._slices.place
         rows = [

@@ -31,7 +31,7 @@ from ...rules.transitions import end_after
 from ...simulation.runs.life import told
 from ...simulation.runs.record import FORGOTTEN, births
 from ...simulation.runs.why import RESULTS, part_of
-from ...simulation.tick.decision_log import Kept
+from ...simulation.tick.decision_log import LoggedDecision
 from .agent_view import born_in, memory_row, no_decisions, texts_of
 from .inspected import Inspected
 from .parameters import NotThere, Parameters
@@ -71,7 +71,7 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
         resident = bank.engine.state
         now = [resident.memory(agent, number) for number in numbers]
     for item in slices.items(slices.places.get(agent, -1)):
-        kept = None if item.kept is None else Kept(*item.kept)
+        kept = None if item.kept is None else LoggedDecision(*item.kept)
         if kept is not None:
             asked = [number for each in kept.asked for number in each[3]]
             for number in dict.fromkeys([*kept.sequences, *asked]):
@@ -99,7 +99,7 @@ def _found_on_board(run: Inspected, board: str, number: int, life: "_Life") -> N
     for tick, place in rows[:_MOST_DECISIONS]:
         item = slices.item(place, tick)
         if item is not None and item.kept is not None:
-            life.decided(item, Kept(*item.kept), slices.agents[place])
+            life.decided(item, LoggedDecision(*item.kept), slices.agents[place])
     if len(rows) > _MOST_DECISIONS:
         life.remark = f"the first {_MOST_DECISIONS:,} of {len(rows):,} decisions are shown"
 
@@ -196,7 +196,7 @@ class _Life:
         row = {"tick": tick, "what": what, "text": text, "by": by}
         self._events.append({**row, **self._state.named()})
 
-    def decided(self, item: Item, own: Kept, agent: str) -> None:
+    def decided(self, item: Item, own: LoggedDecision, agent: str) -> None:
         """Note a decision of an agent for which the memory was given or found."""
         rows = self._part_in(own) if agent == self._agent else self._part_on_board(own)
         did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
@@ -207,7 +207,7 @@ class _Life:
         for part, at, score in rows:
             self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
 
-    def _part_in(self, own: Kept) -> list[tuple[str, int, float]]:
+    def _part_in(self, own: LoggedDecision) -> list[tuple[str, int, float]]:
         """What the memory was to a decision of its agent: part, place and score."""
         rows: list[tuple[str, int, float]] = []
         if self._number in own.sequences:
@@ -219,7 +219,7 @@ class _Life:
                 rows.append(("found", at, scores[at]))
         return rows
 
-    def _part_on_board(self, own: Kept) -> list[tuple[str, int, float]]:
+    def _part_on_board(self, own: LoggedDecision) -> list[tuple[str, int, float]]:
         """What the memory of a board was to a decision of an agent who found it."""
         return [
             ("found", at, score)
@@ -267,7 +267,7 @@ def _birth(run: Inspected, item: Item, event: Added) -> str:
     """
     if item.kept is None:
         return ""
-    kept, new = Kept(*item.kept), born_in(item)
+    kept, new = LoggedDecision(*item.kept), born_in(item)
     born = births(kept, new)
     if event.sequence in born.perceived:
         is_observed = kept.has_text and event.sequence == born.perceived[0]

@@ -15,7 +15,7 @@ from ...engine.groups import is_board
 from ...errors import BankDamaged, TierMemError
 from ...memory.tiers import Retention, Temperature, Tier
 from ...simulation.runs.study import earlier_memories
-from ...simulation.tick.decision_log import REFUSAL, Kept, unpack
+from ...simulation.tick.decision_log import REFUSAL, LoggedDecision, unpack
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
@@ -203,7 +203,9 @@ class Reader:
             for agent in agents:
                 self.slices.place(agent)
 
-    def _kept(self, journal: Journal, tick: int, row: TickRow | None) -> list[Kept] | None:
+    def _kept(
+        self, journal: Journal, tick: int, row: TickRow | None
+    ) -> list[LoggedDecision] | None:
         """What the decision log has of each agent of the run in this tick.
 
         Without the run nobody knows whose decisions they are: they are left alone.
@@ -276,7 +278,7 @@ class Reader:
 
     # Numbers of each agent
 
-    def _count(self, tick: int, row: TickRow | None, kept: list[Kept] | None) -> None:
+    def _count(self, tick: int, row: TickRow | None, kept: list[LoggedDecision] | None) -> None:
         """Keep the numbers of a tick that has a record; of a bank without a run, of any tick."""
         count = len(self.slices.agents)
         numbers = {"memories": _column(self._current, count)} if self._is_whole else {}

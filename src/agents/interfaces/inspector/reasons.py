@@ -8,21 +8,21 @@ from ...config.settings import Settings
 from ...engine.groups import group_of
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Temperature
-from ...simulation.tick.decision_log import Kept
+from ...simulation.tick.decision_log import LoggedDecision
 from .inspected import Inspected
 
 Recalled = dict[str, Memory]
 """By id, memories as they were when the agent decided."""
 
 
-def recalled(bank: MemoryBank, agent: str, kept: Kept) -> Recalled:
+def recalled(bank: MemoryBank, agent: str, kept: LoggedDecision) -> Recalled:
     """The agent's memories that were given and found for a decision."""
     found = (number for each in kept.asked for number in each[3])
     return _known(bank, agent, [*kept.sequences, *found])
 
 
 def with_reasons(
-    run: Inspected, rows: dict[str, Any], kept: Kept, known: Recalled, settings: Settings
+    run: Inspected, rows: dict[str, Any], kept: LoggedDecision, known: Recalled, settings: Settings
 ) -> None:
     """Give each memory of a decision the reason for which the agent saw it.
 

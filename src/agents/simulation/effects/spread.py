@@ -13,7 +13,7 @@ from ...memory.sources import source_of
 from ..runs.folder import as_run_error
 from ..runs.record import FORGOTTEN, RunRecord, births, new_memories, text_of
 from ..runs.why import RESULTS
-from ..tick.decision_log import Kept
+from ..tick.decision_log import LoggedDecision
 
 
 class Turn(NamedTuple):
@@ -114,7 +114,7 @@ def story_of(folder: Path, after: int) -> Story:
     return story
 
 
-def _given(agent: str, own: Kept) -> list[tuple[str, int]]:
+def _given(agent: str, own: LoggedDecision) -> list[tuple[str, int]]:
     """Whose memories an agent was given or found by a question, by number; each of them once."""
     given = [(agent, number) for number in own.sequences]
     for (*_, sequences, _, _), boards in zip(own.asked, own.boards, strict=True):

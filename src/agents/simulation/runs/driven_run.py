@@ -38,19 +38,19 @@ _open = WeakValueDictionary[Path, "OutsideRun"]()
 """The runs of this process that are open, by their folder."""
 
 
-class _Deed(NamedTuple):
+class _Done(NamedTuple):
     action: Action
     result: int
     row: Row | None
     """The memory that it becomes."""
 
 
-class _Doings:
+class _AgentTick:
     """What one agent sees and does in a tick."""
 
     def __init__(self) -> None:
         self.observed: list[Row] = []
-        self.deeds: list[_Deed] = []
+        self.deeds: list[_Done] = []
         self.query: str | None = None
         self.given = Hits()
 
@@ -74,7 +74,7 @@ class OutsideRun:
         """The record of the last tick."""
         self._metrics = metrics
         self._agents: dict[str, None] = {}
-        self._doings: dict[str, _Doings] = {}
+        self._doings: dict[str, _AgentTick] = {}
         self._answers: list[tuple[str, Answer]] = []
         self._is_inside = self._has_failed = False
         self._unused: Tick | None = None
@@ -132,7 +132,7 @@ class OutsideRun:
         """
         own, kept = self._of(agent_id), self._checked(row)
         if own.deeds:
-            own.deeds.append(_Deed(Action("observe"), DONE, kept))
+            own.deeds.append(_Done(Action("observe"), DONE, kept))
         else:
             own.observed.append(kept)
 
@@ -142,7 +142,7 @@ class OutsideRun:
         """An agent does something; ``row`` is the memory that it becomes."""
         kept = None if row is None else self._checked(row)
         own = Action(action.name, {key: _copied(each) for key, each in action.arguments.items()})
-        self._of(agent_id).deeds.append(_Deed(own, DONE if success else FAILED, kept))
+        self._of(agent_id).deeds.append(_Done(own, DONE if success else FAILED, kept))
 
     def recall(self, questions: Iterable[tuple[str, str]]) -> None:
         """Give agents what they should have in mind for a query: one search for all of them."""
@@ -208,7 +208,7 @@ class OutsideRun:
         """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
         bank, metrics = self.bank, self._numbers()
         agents = list(self._agents)
-        doings = [self._doings.get(agent) or _Doings() for agent in agents]
+        doings = [self._doings.get(agent) or _AgentTick() for agent in agents]
         log = DecisionLog([_seen(own) for own in doings], given_hits([own.given for own in doings]))
         for agent, answer in self._answers:
             log.asked(agent, answer)
@@ -266,10 +266,10 @@ class OutsideRun:
 
     # Inside
 
-    def _of(self, agent_id: str) -> _Doings:
+    def _of(self, agent_id: str) -> _AgentTick:
         if agent_id not in self._agents:
             raise InvalidInput(f"there is no agent {agent_id!r:.60}")
-        return self._doings.setdefault(agent_id, _Doings())
+        return self._doings.setdefault(agent_id, _AgentTick())
 
     def _checked(self, row: Row) -> Row:
         """The row as it is now: the program may change what it gave before the tick ends."""
@@ -356,7 +356,7 @@ def _copied(value: object) -> object:
     return plain_scalar(value)
 
 
-def _seen(own: _Doings) -> Observation:
+def _seen(own: _AgentTick) -> Observation:
     """What the log keeps of an agent's query, and of how many memories it saw."""
     text = str(own.observed[0][1]) if own.observed else ""
     heard = [Remark(str(row[1])) for row in own.observed[1:]]

@@ -17,7 +17,7 @@ _MOST_BYTES = 32 << 20
 _NUMBER = (int, float)
 
 
-class KeptEffect(NamedTuple):
+class FoundEffect(NamedTuple):
     """An experiment with a run, as its folder tells it."""
 
     name: str
@@ -36,7 +36,7 @@ class KeptEffect(NamedTuple):
     """The runs without and with the change, if both are there."""
 
 
-def effects_of(run: Path) -> list[KeptEffect]:
+def effects_of(run: Path) -> list[FoundEffect]:
     """The experiments with a run that are in its folder or beside it, by their names.
 
     They are looked for in the run's folder and in the folder around it, and in folders ``effects``
@@ -46,7 +46,7 @@ def effects_of(run: Path) -> list[KeptEffect]:
     place = run.resolve()
     around = place.parent
     homes = (place, place / "effects", around, around / "effects", around.parent / "effects")
-    found: dict[Path, KeptEffect] = {}
+    found: dict[Path, FoundEffect] = {}
     for folder in (each for home in homes for each in _folders(home)):
         if folder not in found and (kept := _read(folder, place)) is not None:
             found[folder] = kept
@@ -73,7 +73,7 @@ def _json(path: Path) -> Any:
         return None
 
 
-def _read(folder: Path, run: Path) -> KeptEffect | None:
+def _read(folder: Path, run: Path) -> FoundEffect | None:
     found = _json(folder / "effect.json")
     if not isinstance(found, dict) or not _is_about(found, folder, run):
         return None
@@ -81,7 +81,7 @@ def _read(folder: Path, run: Path) -> KeptEffect | None:
     has_arms = all((arm / "run.json").is_file() for arm in arms)
     try:
         rows = found["statistics"] if "statistics" in found else list(_ranked(found))
-        return KeptEffect(
+        return FoundEffect(
             name=os.path.relpath(folder, run.parent),
             folder=folder,
             at=None if found.get("at") is None else int(found["at"]),
@@ -129,7 +129,7 @@ def effects_section(run: Path) -> str:
     return "<h2>Effects</h2>" + page.table(heads, rows, 0)
 
 
-def _line(kept: KeptEffect, run: Path) -> list[str]:
+def _line(kept: FoundEffect, run: Path) -> list[str]:
     found = sorted(kept.statistics, key=lambda row: row["mean"] == 0)  # what changed comes first
     lines = [_figure(row) for row in found[:_MOST_METRICS]]
     if len(found) > _MOST_METRICS:

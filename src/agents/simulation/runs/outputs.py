@@ -30,7 +30,7 @@ from ...storage.private_files import replace_file
 from ..analysis.figures import section
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
-from ..tick.decision_log import REFUSAL, UNANSWERED, Kept
+from ..tick.decision_log import REFUSAL, UNANSWERED, LoggedDecision
 from ..tick.user_code import check_number
 from ..worlds.outside import is_outside
 from .found_effects import effects_section
@@ -322,12 +322,12 @@ def _alike(agent: str, reason: str) -> str:
     return _ID.sub("ID", named)
 
 
-def _is_refused(agents: Sequence[Kept]) -> bool:
+def _is_refused(agents: Sequence[LoggedDecision]) -> bool:
     return any(result == REFUSAL for own in agents for _, _, result, _ in own.did)
 
 
 def _decision_row(
-    tick: int, agent: str, prefix: str, own: Kept, errors: Sequence[str]
+    tick: int, agent: str, prefix: str, own: LoggedDecision, errors: Sequence[str]
 ) -> dict[str, Any]:
     return {
         "tick": tick,

@@ -21,7 +21,7 @@ from ...memory.sources import INSIGHT, source_of
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
-from ..tick.decision_log import Kept, unpack
+from ..tick.decision_log import LoggedDecision, unpack
 from ..worlds.outside import agents_of
 from .folder import as_run_error
 from .placement import reading
@@ -57,7 +57,7 @@ def new_memories(events: Iterable[Event]) -> dict[str, dict[int, Added]]:
     return found
 
 
-def births(kept: Kept, new: Mapping[int, Added]) -> Births:
+def births(kept: LoggedDecision, new: Mapping[int, Added]) -> Births:
     """What became of all that the log has of an agent; ``new`` are its new memories."""
     is_told = {number: source_of(new[number].metadata or {}) is not None for number in new}
     own = iter([number for number in new if not is_told[number]])
@@ -210,7 +210,7 @@ class RunRecord:
         found = first(self.logs(tick - 1))
         return found[1] if found is not None and found[0] == tick else None
 
-    def decisions(self, after: int = -1) -> Iterator[tuple[int, list[Kept]]]:
+    def decisions(self, after: int = -1) -> Iterator[tuple[int, list[LoggedDecision]]]:
         """What the log has of all agents, tick by tick after ``after``."""
         for tick, data in self.logs(after):
             row = self.row(tick)

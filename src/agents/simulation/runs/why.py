@@ -16,7 +16,7 @@ from ...memory.events import Added
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
 from ...memory.tiers import TIER_NAMES, Temperature, Tier
 from ..policies.cassette import Cassette, Exchange
-from ..tick.decision_log import REFUSAL, UNANSWERED, Kept
+from ..tick.decision_log import REFUSAL, UNANSWERED, LoggedDecision
 from ..worlds.outside import is_outside
 from .folder import as_run_error
 from .record import FORGOTTEN, RunRecord, births, text_of
@@ -25,7 +25,7 @@ RESULTS = ("done", "failed", "no answer", "refused")
 """The words for what came of an action, by the number in the log."""
 
 
-class Given(NamedTuple):
+class GivenMemory(NamedTuple):
     """A memory that an agent was given, as it was then."""
 
     id: str
@@ -49,14 +49,14 @@ class Question(NamedTuple):
     query: str
     limit: int | None
     cold: bool
-    found: tuple[Given, ...]
+    found: tuple[GivenMemory, ...]
     note: str
     """Why it was not answered; empty if it was."""
     groups: bool = False
     """Whether it was about the boards of the agent's groups, too."""
 
 
-class Deed(NamedTuple):
+class TakenAction(NamedTuple):
     """An action of an agent, and what came of it."""
 
     name: str
@@ -82,13 +82,13 @@ class Decision(NamedTuple):
     """What was wrong with its actions in the tick before."""
     facts: Mapping[str, Any]
     query: str
-    given: tuple[Given, ...]
+    given: tuple[GivenMemory, ...]
     """What it was given, in that order."""
     not_given: tuple[Explanation, ...]
     """Its other memories, each with the reason; empty where ``note`` says so."""
     asked: tuple[Question, ...]
     """What its policy asked then, and what was found."""
-    did: tuple[Deed, ...]
+    did: tuple[TakenAction, ...]
     saved: tuple[str, ...]
     """The memories that it saved before its context was compacted."""
     exchanges: tuple[Exchange, ...]
@@ -121,7 +121,7 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
 def retold(
     bank: MemoryBank,
     agent: str,
-    kept: Kept,
+    kept: LoggedDecision,
     new: Mapping[int, Added],
     errors: tuple[tuple[str, ...], tuple[str, ...]],
     exchanges: tuple[Exchange, ...],
@@ -155,7 +155,7 @@ def retold(
         own = (None, why) if number is None else (memory_id(prefix, number), text(number))
         if result == UNANSWERED:
             arguments = {key: each for key, each in arguments.items() if key != "reason"}
-        deeds.append(Deed(name or "no action", arguments, RESULTS[result], *own))
+        deeds.append(TakenAction(name or "no action", arguments, RESULTS[result], *own))
     query = observed if kept.query is None else kept.query
     given, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
     return Decision(
@@ -178,7 +178,7 @@ def retold(
     )
 
 
-def reasons(kept: Kept, errors: Sequence[str]) -> list[str]:
+def reasons(kept: LoggedDecision, errors: Sequence[str]) -> list[str]:
     """For each action why it was refused, or why there was no answer; empty if it was done.
 
     ``errors`` are those of the tick: what was wrong with actions comes before what was wrong with
@@ -202,7 +202,7 @@ def part_of(tier: int, temperature: int) -> str:
     return "hot" if temperature == Temperature.HOT else "chosen"
 
 
-def _kept(folder: Path, record: RunRecord, tick: int, agent: str) -> Kept:
+def _kept(folder: Path, record: RunRecord, tick: int, agent: str) -> LoggedDecision:
     """What the log has of an agent in a tick; an error says why it has nothing."""
     agents, last = record.agents, record.last
     if agent not in agents:
@@ -239,9 +239,9 @@ def _seen_before(
     bank: MemoryBank,
     agent: str,
     query: str,
-    kept: Kept,
+    kept: LoggedDecision,
     explain: Callable[[str], list[Explanation]],
-) -> tuple[tuple[Given, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
+) -> tuple[tuple[GivenMemory, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
     """The memories that the agent was given, those that it was not given, questions, a note."""
     boosts = bank.settings.memory.tier_boosts
     seed = bank.settings.seed
@@ -249,12 +249,12 @@ def _seen_before(
 
     def given(
         number: int, score: float, tier: int | None, part: str | None, owner: str = agent
-    ) -> Given:
+    ) -> GivenMemory:
         """A memory as it was; where the log has no tier, the one that it had then."""
         memory: Memory | None = bank.engine.state.memory(owner, number)
         if tier is None:
             tier = Tier.NORMAL if memory is None else memory.tier
-        return Given(
+        return GivenMemory(
             memory_id(prefix if owner == agent else id_prefix(seed, owner), number),
             FORGOTTEN if memory is None else memory.content,
             score,
@@ -267,8 +267,8 @@ def _seen_before(
         )
 
     def with_boards(
-        own: tuple[Given, ...], boards: Sequence[tuple[int, str, int, float]]
-    ) -> tuple[Given, ...]:
+        own: tuple[GivenMemory, ...], boards: Sequence[tuple[int, str, int, float]]
+    ) -> tuple[GivenMemory, ...]:
         """What a question found, in its order."""
         found = list(own)
         for place, board, number, score in boards:

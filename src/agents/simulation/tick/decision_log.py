@@ -84,7 +84,7 @@ class DecisionLog:
         self._asked.setdefault(agent, []).append([*ask, *numbers, note, *more])
 
     def repeated(self, found: Mapping[str, Sequence[tuple[int, int]]]) -> None:
-        """What was not a new memory, by agent: see :attr:`Kept.repeated`."""
+        """What was not a new memory, by agent: see :attr:`LoggedDecision.repeated`."""
         self._repeated = found
 
     def packed(self) -> bytes:
@@ -98,7 +98,7 @@ class DecisionLog:
         return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
 
 
-class Kept(NamedTuple):
+class LoggedDecision(NamedTuple):
     """What a log has of one agent."""
 
     query: str | None
@@ -148,7 +148,7 @@ def asked_first(data: bytes) -> tuple[list[str | None], list[bool], dict[str, in
     return queries, [own % 2 == 1 for own in heard], repeated
 
 
-def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
+def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[LoggedDecision]:
     """What a log has of each of a run's agents; ValueError for bytes that are not log.
 
     It has nothing of the last agents, if they came after the tick.
@@ -175,7 +175,7 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
     for place, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
         own = slice(start, stop)
         result.append(
-            Kept(
+            LoggedDecision(
                 queries[place],
                 facts[place] or {},
                 bool(heard[place] % 2),
