@@ -24,7 +24,7 @@ def measure(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, f
     """The median CPU seconds of a tick, by what is left out."""
     import tiermem.engine.engine as changing
     import tiermem.storage.state.ledger as ledger
-    from tiermem.storage.head_record import HeadRecord
+    from tiermem.storage.beside_journal import HeadRecord
 
     workload = Workload(agents, memories)
     contestant = TierMem(folder, TableEmbedder())

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.exchange import row_files
-from agents.storage.leftovers import TemporaryFolder
-from agents.storage.private_files import replace_file
+from agents.storage.files import TemporaryFolder, replace_file
 from banks import ROOT
 
 pytestmark = pytest.mark.slow_after(1)
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.slow_after(1)
 # A process that makes what it is told to, says where, and waits to be killed.
 FOLDERS = """
 import json, sys, time
-from tiermem.storage.leftovers import TemporaryFolder
+from tiermem.storage.files import TemporaryFolder
 made = [TemporaryFolder(*each) for each in json.loads(sys.argv[1])]
 print(json.dumps([each.name for each in made]), flush=True)
 time.sleep(600)
@@ -38,7 +37,7 @@ if sys.argv[2] == "export":
     from tiermem.exchange import row_files
     row_files.write(target, row_files.Format.JSONL, iter(wait, None), force=True)
 os.fsync = wait
-from tiermem.storage.private_files import replace_file
+from tiermem.storage.files import replace_file
 replace_file(target, b"half")
 """
 PURPOSES = [

@@ -15,8 +15,8 @@ from damaged_journals import listing
 from agents import BankDamaged, CommitFailed, MemoryBank
 from agents.bank import history
 from agents.exchange.salvage import salvage
-from agents.storage import head_record, private_files
-from agents.storage.head_record import HeadRecord
+from agents.storage import beside_journal, files
+from agents.storage.beside_journal import HeadRecord
 from agents.storage.journal.journal import Journal
 from embedders import Directions
 
@@ -289,7 +289,7 @@ class Kills:
         for owner in (HeadRecord, Journal)
         for each in vars(owner).values()
         if isinstance(each, FunctionType)
-    ) | {private_files.replace_file.__code__}
+    ) | {files.replace_file.__code__}
 
     def __init__(self, folder: Path, into: Path) -> None:
         self._folder = folder
@@ -338,7 +338,7 @@ def test_a_kill_while_the_records_are_written_leaves_a_bank_that_opens(
         kills.look()
         return write(file, data, place)
 
-    monkeypatch.setattr(head_record.os, "pwrite", halfway)
+    monkeypatch.setattr(beside_journal.os, "pwrite", halfway)
     sys.settrace(kills.trace)
     try:
         for _ in range(2):

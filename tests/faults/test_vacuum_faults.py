@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents import MemoryBank
-from agents.storage.head_record import STORE_RECORD, HeadRecord
+from agents.storage.beside_journal import STORE_RECORD, HeadRecord
 from banks import contents
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact

@@ -10,7 +10,7 @@ import yaml
 from commands import run_command, write_scenario
 
 from agents import MemoryBank
-from agents.storage.leftovers import TemporaryFolder
+from agents.storage.files import TemporaryFolder
 from agents.storage.trust import seal_of
 
 

@@ -16,15 +16,14 @@ from ..config.load import load_settings
 from ..errors import BankError, BankNotFound, InvalidInput
 from ..memory.records import Reembedding
 from ..memory.requests import check_whole
-from ..storage.bank_mark import lost_journal, mark
+from ..storage.beside_journal import lost_journal, mark
 from ..storage.checkpoint import file as checkpoint
 from ..storage.checkpoint import restore as restoring
 from ..storage.embedding.embedders import Embedder
+from ..storage.files import BankLock, lock_folder, make_folder
 from ..storage.identity import checked_embedder, with_embedder, with_new_id
 from ..storage.journal.journal import Journal
-from ..storage.lock import BankLock, lock_folder
 from ..storage.mem0.store import check_providers
-from ..storage.private_files import make_folder
 from ..storage.reembedding import FILE, agreement, new_vectors, survey, switch
 from ..storage.store_sync import Progress, stale_store
 

@@ -15,13 +15,11 @@ from ..engine.engine import Engine
 from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
-from ..storage.bank_mark import lost_journal, mark
+from ..storage.beside_journal import lost_journal, mark
 from ..storage.embedding.embedders import Embedder
-from ..storage.guard import Guard
-from ..storage.identity import prepare
+from ..storage.files import BankLock, lock_folder, sweep_bank
+from ..storage.identity import Guard, prepare
 from ..storage.journal.journal import Journal
-from ..storage.leftovers import sweep_bank
-from ..storage.lock import BankLock, lock_folder
 from ..storage.mem0.store import check_installed, check_providers
 from ..storage.sqlite import as_it_was
 from . import history

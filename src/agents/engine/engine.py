@@ -25,11 +25,18 @@ from ..search.request import SearchRequest
 from ..search.search import Found, Search
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
-from ..storage.gc_pause import gc_paused
-from ..storage.guard import Guard
-from ..storage.interrupts import Block, Opened, hold_signals, interruptible, let_signals_come, whole
+from ..storage.files import BankLock, OneWriter
+from ..storage.identity import Guard
+from ..storage.interrupts import (
+    Block,
+    Opened,
+    gc_paused,
+    hold_signals,
+    interruptible,
+    let_signals_come,
+    whole,
+)
 from ..storage.journal.journal import Journal
-from ..storage.lock import BankLock, OneWriter
 from ..storage.mem0.models import Extractor
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import Accesses, State

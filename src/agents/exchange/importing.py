@@ -27,7 +27,7 @@ from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_te
 from ..memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, TIER_VALUES, Retention, Temperature, Tier
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import NoEmbedder
-from ..storage.leftovers import TemporaryFolder
+from ..storage.files import TemporaryFolder
 from ..storage.mem0.providers import check_vector_store
 from ..storage.mem0.reading import read_rows
 from ..storage.state.state import State

@@ -31,7 +31,7 @@ from ..memory.records import KEY, Memory, check_text, sequence_of
 from ..memory.requests import NewMemory, check_agent_id, check_new, check_whole
 from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_text
 from ..memory.tiers import Retention, Temperature, Tier
-from ..storage.leftovers import sweep_beside
+from ..storage.files import sweep_beside
 from ..tools.shapes import KEPT, memory_json
 
 FIELDS = ("agent_id", *KEPT["properties"])

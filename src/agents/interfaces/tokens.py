@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
 from ..memory.requests import check_agent_id
-from ..storage.private_files import replace_file
+from ..storage.files import replace_file
 from ..storage.sqlite import sync_folder
 
 FILE = "tokens.json"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ..errors import InvalidAgentId, NoteRefused
 from ..memory.context import one_line
 from ..memory.requests import check_agent_id
+from ..storage.files import FILE_MODE, FOLDER_MODE
 from ..storage.note import is_transcript
-from ..storage.private_files import FILE_MODE, FOLDER_MODE
 
 MOST_BYTES = 1 << 20
 """The largest size of a note."""

@@ -13,7 +13,7 @@ from typing import Self, final
 
 from ..engine.engine import Engine
 from ..errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
-from ..storage.private_files import FOLDER_MODE
+from ..storage.files import FOLDER_MODE
 from .opening import sync_notes
 
 logger = logging.getLogger(__name__)

@@ -3,9 +3,11 @@
 A signal's handler runs between any two steps of a program, and may raise: Ctrl-C raises
 KeyboardInterrupt. An error between the two halves of a change would leave one half, so signals wait
 until the change is whole. An error may also come where nothing ends a block of changes: a
-:class:`Block` is given up then.
+:class:`Block` is given up then. The search for garbage, which takes long in the middle of many new
+records, waits in :class:`gc_paused`.
 """
 
+import gc
 import inspect
 import signal
 import threading
@@ -230,3 +232,25 @@ class Opened:
     def __del__(self) -> None:
         if self.is_open:
             self.abandon()
+
+
+# No search for garbage
+
+
+class gc_paused:  # noqa: N801  # a context manager with the name of a function
+    """Inside, Python does not look for garbage.
+
+    The collector would look after every 700 new records, and each time at all earlier records,
+    which can't be garbage yet. The collector belongs to the whole process, so it must be on
+    whenever a user's code runs: only our own batches run inside.
+    """
+
+    __slots__ = ("_was",)
+
+    def __enter__(self) -> None:
+        self._was = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was:
+            gc.enable()

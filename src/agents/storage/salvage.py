@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
+from .beside_journal import doubt, find_records
 from .columns.agents import Population
-from .head_record import doubt, find_records
+from .files import TemporaryFolder
 from .journal.file import JournalFile, chained
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
 from .journal.schema import Commit, Snapshot, SnapshotRow
-from .leftovers import TemporaryFolder
 from .shelf import checked_row
 from .sqlite import DAMAGE, log_of
 from .state import snapshots

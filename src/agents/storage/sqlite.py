@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from .private_files import new_file
+from .files import new_file
 
 # SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
 DAMAGE = (

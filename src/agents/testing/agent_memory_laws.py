@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ..bank.memory_bank import MemoryBank
-from ..storage.leftovers import TemporaryFolder
+from ..storage.files import TemporaryFolder
 from .laws import DoesNotApply, for_all, law, must
 from .processes import another_hash_seed, elsewhere, started
 from .strategies import agent_ids, contents

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import SimulationError, TierMemError
-from ..storage.leftovers import TemporaryFolder
+from ..storage.files import TemporaryFolder
 
 _CHILD = "from tiermem.testing.processes import main; main()"
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from ..storage.leftovers import TemporaryFolder
+from ..storage.files import TemporaryFolder
 from .laws import for_all, law, must
 from .strategies import contents
 

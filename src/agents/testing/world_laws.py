@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..simulation.protocols import Action, Observation, Outcome, Policy, World, WorldRandom
 from ..simulation.tick.loop import Loop
 from ..simulation.tick.streams import Streams
-from ..storage.leftovers import TemporaryFolder
+from ..storage.files import TemporaryFolder
 from .laws import law, must
 from .processes import elsewhere, file_of, started
 from .unseeded import watched

@@ -20,7 +20,7 @@ import yaml
 import warm_cells
 import warm_children
 from agents.interfaces.cli.progress import Screen
-from agents.storage.lock import lock_folder
+from agents.storage.files import lock_folder
 from waiting import ended
 
 Command = Callable[..., Any]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.storage.gc_pause import gc_paused
+from agents.storage.interrupts import gc_paused
 
 
 @pytest.fixture(autouse=True)

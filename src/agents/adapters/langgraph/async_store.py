@@ -13,7 +13,7 @@ from ...bank.async_bank import INSIDE, AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, EmbedderError, InvalidInput, StoreError
 from ...memory.records import shown
-from ...storage.lock import OneWriter
+from ...storage.files import OneWriter
 from .items import Now
 from .store import TierMemStore, check_options, wall_time
 from .writing import TierOf

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from ...storage.leftovers import TemporaryFolder
+from ...storage.files import TemporaryFolder
 from .checks import Check, Finding, Findings, of_error, run_checks
 from .installation import embedding, space
 

@@ -15,7 +15,7 @@ from ...simulation.effects.interventions import branch_with, read_intervention
 from ...simulation.runs.branch import changed_settings, read_edits
 from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
-from ...storage.leftovers import TemporaryFolder
+from ...storage.files import TemporaryFolder
 from .agent_view import agent_at, has_many, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter

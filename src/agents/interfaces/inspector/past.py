@@ -22,8 +22,7 @@ from ...memory.events import parsed
 from ...memory.records import Explanation, Memory
 from ...storage.embedding.embedders import Embedder
 from ...storage.embedding.keys import keys_of
-from ...storage.guard import Guard
-from ...storage.identity import prepare
+from ...storage.identity import Guard, prepare
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import SnapshotRow
 from ...storage.state import snapshots

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InvalidInput, RunError, TierMemError
-from ...storage.gc_pause import gc_paused
+from ...storage.interrupts import gc_paused
 from ..http.access import Names
 from ..http.bodies import check_type
 from ..http.endpoints import Page

@@ -15,7 +15,7 @@ from ...memory.records import NEVER, id_prefix
 from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Retention, Tier
 from ...rules.transitions import end_after
-from ...storage.gc_pause import gc_paused
+from ...storage.interrupts import gc_paused
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
 from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told

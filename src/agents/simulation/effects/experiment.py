@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInput
-from ...storage.private_files import make_folder
+from ...storage.files import make_folder
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
 from ..runs.record import RunRecord, last_tick

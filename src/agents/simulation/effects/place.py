@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ...bank import history
 from ...errors import RunError, TierMemError
-from ...storage.leftovers import TemporaryFolder, is_temporary
-from ...storage.private_files import make_folder, replace_file
+from ...storage.files import TemporaryFolder, is_temporary, make_folder, replace_file
 from ..runs.folder import clear_up, name_beside, not_of_a_run, put_in_place, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
 from ..runs.trust import is_trusted_run, seal_run

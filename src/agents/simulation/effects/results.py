@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
-from ...storage.private_files import replace_file
+from ...storage.files import replace_file
 from ..reports import html as page
 from ..reports import plots
 from ..reports.numbers import no_interval, number

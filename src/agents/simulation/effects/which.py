@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...config.settings import is_secret
 from ...errors import InvalidInput, RunError, TierMemError
 from ...memory.records import id_prefix, memory_id
-from ...storage.private_files import make_folder
+from ...storage.files import make_folder
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
 from ..runs.record import RunRecord, last_tick

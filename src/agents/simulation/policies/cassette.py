@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Diverged, RunError
-from ...storage.private_files import FILE_MODE
+from ...storage.files import FILE_MODE
 from ...storage.sqlite import sync_folder
 
 _Key = tuple[int, str, str, int]

@@ -13,7 +13,7 @@ from ...config.settings import Settings
 from ...config.yaml_files import read_file
 from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory, id_prefix, whole_id
-from ...storage.private_files import copy_file
+from ...storage.files import copy_file
 from ...version import __version__
 from ..worlds.outside import check_inside
 from .folder import as_run_error, make_folder, places_of_code

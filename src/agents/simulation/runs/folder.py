@@ -17,9 +17,8 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_files import read_file, to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
-from ...storage import private_files
-from ...storage.leftovers import is_alive, is_temporary
-from ...storage.private_files import replace_file
+from ...storage import files
+from ...storage.files import is_alive, is_temporary, replace_file
 from ..tick.branch_rules import check_rules
 
 FORMAT = 1
@@ -66,12 +65,12 @@ def make_folder(
     temporary = name_beside(folder)
     try:
         shutil.rmtree(temporary, ignore_errors=True)
-        private_files.make_folder(temporary)
+        files.make_folder(temporary)
         write_settings(temporary, settings)
         replace_file(temporary / "run.json", json.dumps(dict(about), indent=2) + "\n")
         for name, file in code.items():
-            private_files.make_folders(temporary, (temporary / "code" / name).parent)
-            private_files.copy_file(file, temporary / "code" / name)
+            files.make_folders(temporary, (temporary / "code" / name).parent)
+            files.copy_file(file, temporary / "code" / name)
         if fill:
             fill(temporary)
         _check_free(folder, force, remedy)

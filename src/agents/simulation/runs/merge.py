@@ -5,7 +5,7 @@ from typing import Any
 
 from ...bank import history
 from ...errors import RunError
-from ...storage.private_files import copy_file
+from ...storage.files import copy_file
 from ..policies.cassette import Cassette
 from ..workers.cells import CASSETTE, SHARDS, base_of
 from ..workers.merge import gather_cassettes

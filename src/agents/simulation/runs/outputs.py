@@ -26,7 +26,7 @@ from ...config.settings import Settings
 from ...errors import RunError, SimulationError
 from ...memory.records import Memory, id_prefix, memory_id
 from ...memory.tiers import RETENTION_NAMES, TIER_NAMES
-from ...storage.private_files import replace_file
+from ...storage.files import replace_file
 from ..analysis.figures import section
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run

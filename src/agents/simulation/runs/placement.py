@@ -18,7 +18,7 @@ from ...bank import history
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankError, ConfigError, RunError, Untrusted
-from ...storage.lock import lock_folder
+from ...storage.files import lock_folder
 from ..policies.cassette import Cassette
 from ..protocols import Policy, World
 from ..tick.branch_rules import Standing

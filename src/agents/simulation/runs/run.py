@@ -35,7 +35,7 @@ from ...errors import (
     RunError,
     SimulationError,
 )
-from ...storage.private_files import replace_file
+from ...storage.files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..policies.cassette import Cassette

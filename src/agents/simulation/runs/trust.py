@@ -14,19 +14,23 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import InvalidInput
 from ...storage.checkpoint import file as checkpoint
-from ...storage.guard import claim_store
-from ...storage.private_files import replace_file
+from ...storage.files import replace_file
+from ...storage.identity import claim_store
 from ...storage.trust import (
     Trusted,
+    embedder_wish,
     file_seal,
+    has_pickles,
     is_listed,
     listed,
+    llm_wish,
+    notes_wish,
     place_seal,
     refusal,
     sealed,
+    store_wish,
     update_list,
 )
-from ...storage.wishes import embedder_wish, has_pickles, llm_wish, notes_wish, store_wish
 from ..worlds import WORLDS
 from .folder import read_folder
 

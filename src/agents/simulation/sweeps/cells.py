@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config.load import load_settings
-from ...storage.lock import lock_folder
+from ...storage.files import lock_folder
 from ..runs.placement import LOCAL, Placement, check_engine
 from ..runs.run import Run
 from ..workers.ray_carrier import Cluster

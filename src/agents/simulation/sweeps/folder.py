@@ -8,9 +8,7 @@ from typing import Any
 
 from ...config.yaml_files import to_yaml
 from ...errors import RunError
-from ...storage.leftovers import is_temporary
-from ...storage.lock import lock_folder
-from ...storage.private_files import make_folder, replace_file
+from ...storage.files import is_temporary, lock_folder, make_folder, replace_file
 from .kept import ANEW
 from .sweep import Sweep
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
-from ...storage.private_files import replace_file
+from ...storage.files import replace_file
 from ..reports import plots
 from ..reports.sweep_report import SweepResults, arm_of, render_sweep
 from ..runs import outputs

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...engine.groups import is_board
 from ...errors import RunError
-from ...storage.bank_mark import mark
+from ...storage.beside_journal import mark
+from ...storage.files import make_folder, replace_file
 from ...storage.identity import with_new_id
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickNote
-from ...storage.private_files import make_folder, replace_file
 from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
 from ..policies.cassette import Cassette

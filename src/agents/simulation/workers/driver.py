@@ -12,8 +12,7 @@ from ...config.settings import Settings
 from ...engine.groups import GroupChange
 from ...errors import RunError, SimulationError
 from ...memory.sources import Telling
-from ...storage.lock import lock_folder
-from ...storage.private_files import make_folder, replace_file
+from ...storage.files import lock_folder, make_folder, replace_file
 from ..protocols import World
 from ..tick.act import act, changes_in, told_in
 from ..tick.branch_rules import Standing

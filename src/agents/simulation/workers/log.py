@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import RunError
-from ...storage.private_files import FILE_MODE
+from ...storage.files import FILE_MODE
 from .wire import packed, unpacked
 
 _MAGIC = b"tiermem ticks 1\n"

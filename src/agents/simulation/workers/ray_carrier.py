@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ConfigError, RunError
-from ...storage.leftovers import TemporaryFolder
+from ...storage.files import TemporaryFolder
 from .carriers import WorkerLost
 
 logger = logging.getLogger(__name__)

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import BankDamaged, CheckpointDamaged, CheckpointError, InvalidInput
+from ..beside_journal import APPLICATION_ID, is_ours
 from ..columns.agent_columns import AgentColumns
-from ..found_checkpoints import APPLICATION_ID, is_ours
+from ..files import make_folder, sweep_files
 from ..journal.journal import Journal
 from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
-from ..leftovers import sweep_files
-from ..private_files import make_folder
 from ..shelf import SHELF_SCHEMA, ShelfTable
 from ..sqlite import DAMAGE, discard, is_of_the_system, make_private, sync_file, sync_folder
 from ..state import snapshots

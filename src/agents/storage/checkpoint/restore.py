@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CheckpointError
-from ..bank_mark import mark, marked
-from ..head_record import records_of
+from ..beside_journal import mark, marked, records_of
 from ..identity import with_new_id
 from ..journal.journal import Journal
 from ..sqlite import discard, log_of, sync_file, sync_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
-from ..head_record import Found, doubt, find_records, records_of
+from ..beside_journal import Found, doubt, find_records, records_of
 from ..interrupts import first
 from ..shelf import Changes, ShelfTable
 from ..sqlite import discard

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from ..leftovers import TemporaryFolder
+from ..files import TemporaryFolder
 
 
 def import_mem0(module: str) -> Any:

@@ -17,8 +17,8 @@ from ...config.settings import StoreSettings, without_password
 from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
-from ..head_record import STORE_RECORD, Acknowledged, HeadRecord
-from ..private_files import make_folder
+from ..beside_journal import STORE_RECORD, Acknowledged, HeadRecord
+from ..files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
 from .providers import check_installed, check_providers
 

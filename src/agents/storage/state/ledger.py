@@ -36,8 +36,7 @@ from ...memory.records import Memory
 from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.caps import Caps, Turn, make_room, relieve
-from ..gc_pause import gc_paused
-from ..interrupts import hold_signals, let_signals_come, whole
+from ..interrupts import gc_paused, hold_signals, let_signals_come, whole
 from ..journal.journal import Journal
 from ..journal.noted_texts import Key, chunks_in, kept_chunks
 from ..journal.redaction import Purge

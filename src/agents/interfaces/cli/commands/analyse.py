@@ -154,7 +154,7 @@ def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
     from ....simulation.analysis.figures import figures
     from ....simulation.reports import plots
     from ....simulation.runs.outputs import parquet
-    from ....storage.private_files import make_folder, replace_file
+    from ....storage.files import make_folder, replace_file
 
     tables = {"memories": found.memories(), **found.tables()}
     files: dict[str, str | bytes] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from ....storage.leftovers import TemporaryFolder
+from ....storage.files import TemporaryFolder
 from ..options import AsJson
 from ..output import table
 from ..signals import telling

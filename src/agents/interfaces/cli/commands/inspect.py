@@ -234,7 +234,7 @@ def diff(
     """
     from ....simulation.reports import plots
     from ....simulation.runs.compare import compare_runs, shown
-    from ....storage.private_files import FILE_MODE, SHARED_MODE, replace_file
+    from ....storage.files import FILE_MODE, SHARED_MODE, replace_file
 
     if plot and plot.suffix not in ("", ".svg"):
         raise InvalidInput(

@@ -6,7 +6,7 @@ import typer
 from typer import Argument, Option
 
 from ....errors import BankError, InvalidInput
-from ....storage.private_files import make_folder
+from ....storage.files import make_folder
 from ... import tokens
 from ..banks import check_bank
 from ..help import HelpfulCommand, HelpfulGroup

@@ -1,4 +1,4 @@
-"""The last commit is recorded beside the journal, where damage to the journal's log can't reach it.
+"""What lies beside a journal: records of its last commit, the mark of its bank, its checkpoints.
 
 SQLite reads its write-ahead log up to the first frame that is not whole, and takes the rest for
 never written. So damage in the log looks like a bank that ended earlier. The record tells. It is
@@ -11,22 +11,109 @@ the middle leaves the other slot whole, and the journal has the commit that was 
 Before the first commit after an opening, ``journal.db-head`` is made whole, and then ``bank.head``
 says that commits come; a closing says that none came after its own. So a slot that is not whole
 beside a journal without a later commit, or no record where commits came, is damage, and no kill.
+
+The file ``bank.id`` holds the id of the bank, and is written when the bank has its journal on disk.
+A folder with the mark and without a journal has lost it, and so has one with a record of the last
+commit. A folder without any may hold notes that a person wrote before there is a bank.
 """
 
 import contextlib
+import json
 import logging
 import os
+import sqlite3
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
-from ..errors import CommitFailed
-from .private_files import replace_file
-from .sqlite import discard, sync_folder
+from ..errors import BankDamaged, CommitFailed
+from .files import replace_file
+from .sqlite import DAMAGE, discard, log_of, sync_folder
 
 logger = logging.getLogger(__name__)
+
+APPLICATION_ID = 0x746D636B  # "tmck"
+"""Tells checkpoints from other SQLite databases."""
+
+_META = "SELECT key, value FROM meta WHERE key IN ('bank', 'head', 'last_purge')"
+
+
+class _Found(NamedTuple):
+    path: Path
+    bank: str
+    commit: int
+    tick: int
+    hash: str
+    last_purge: tuple[int, str] | None
+    """None if there was none, or if an earlier version made the checkpoint."""
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file looks like a checkpoint, perhaps a damaged or an empty one."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    return not head or head[68:72] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def checkpoints_of(folder: Path, bank_id: str | None) -> list[Path]:
+    """The checkpoints of a bank, or of any, by its folder; the latest tick first."""
+    found = list(_found(folder, bank_id))
+    return [each.path for each in sorted(found, key=lambda each: (-each.tick, each.path))]
+
+
+def checkpoints_before_purge(
+    folder: Path, bank_id: str, purge: tuple[int, str], hash_of: Callable[[int], bytes | None]
+) -> list[Path]:
+    """The checkpoints of a bank by its folder that may be from before its last purge.
+
+    ``purge`` is the commit of that purge, its number and its hash. ``hash_of`` gives the hash of a
+    commit that the bank has.
+    """
+
+    def is_later(each: _Found) -> bool:
+        if each.last_purge == purge:
+            return True
+        known = hash_of(each.commit) if each.commit >= purge[0] else None
+        return known is not None and known.hex() == each.hash
+
+    return sorted(each.path for each in _found(folder, bank_id) if not is_later(each))
+
+
+def _found(folder: Path, bank_id: str | None) -> Iterator[_Found]:
+    for place in (folder, folder / "checkpoints", folder.parent, folder.parent / "checkpoints"):
+        paths: list[Path] = []
+        with suppress(OSError):  # a folder that can't be listed
+            paths += place.iterdir()
+        for path in paths:
+            with suppress(OSError, *DAMAGE):  # a damaged checkpoint can't help
+                if path.is_file() and is_ours(path):
+                    found = _about(path)
+                    if bank_id in (None, found.bank):
+                        yield found
+
+
+def _about(path: Path) -> _Found:
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
+        meta = dict(database.execute(_META))
+    commit, tick, digest = json.loads(meta["head"])
+    purge = json.loads(meta.get("last_purge", "null"))
+    return _Found(
+        path,
+        str(json.loads(meta["bank"])["id"]),
+        int(commit),
+        int(tick),
+        str(digest),
+        None if purge is None else (int(purge[0]), str(purge[1])),
+    )
+
+
+# The record of the last commit
+
 
 STORE_RECORD = "tiermem.head"
 """The name of the record in the folder of a store."""
@@ -253,3 +340,72 @@ def doubt(found: Sequence[Found], head: int, digest: bytes) -> str | None:
 
 def _check(record: bytes) -> bytes:
     return zlib.crc32(record).to_bytes(4, "little")
+
+
+# The mark of a bank in its folder
+
+
+_FILE = "bank.id"
+_MOST_NAMED = 3
+
+
+def mark(folder: Path, bank_id: str) -> None:
+    """Say that the folder holds this bank; its journal is on disk.
+
+    A full disk is not an error: the bank can be used, and the next opening marks it.
+    """
+    if marked(folder) == bank_id:
+        return
+    temporary = folder / f".{_FILE}.{os.getpid()}.tmp"
+    with suppress(OSError):
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(f"{bank_id}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / _FILE)
+        sync_folder(folder)
+    discard(temporary)
+
+
+def marked(folder: Path) -> str | None:
+    """The id of the bank that was made in this folder; None if none was."""
+    try:
+        return (folder / _FILE).read_text("ascii", "replace").strip()
+    except OSError:
+        return None
+
+
+def lost_journal(folder: Path) -> BankDamaged | None:
+    """The error for a folder whose journal is gone or empty although a bank was made there.
+
+    The mark says so, or a record of the last commit, or a log. An empty journal beside checkpoints
+    is lost as well, without any of them.
+    """
+    path, bank_id = folder / "journal.db", marked(folder)
+    is_there = path.is_file()
+    if is_there and path.stat().st_size:
+        return None
+    left = [log_of(path), *[each.path for each in records_of(path)]]
+    was_bank = bank_id is not None or any(map(_has_bytes, left))
+    if not was_bank and not is_there:
+        return None
+    found = checkpoints_of(folder, bank_id)
+    if not was_bank and not any(each.is_relative_to(folder) for each in found):
+        return None
+    named = ", ".join(map(str, found[:_MOST_NAMED]))
+    help_of = "restore journal.db from a backup"
+    if found:
+        call = f"MemoryBank.restore({str(found[0])!r}, {str(folder)!r})"
+        help_of += f", or a checkpoint ({named}) with {call}"
+    return BankDamaged(
+        f"the journal {path} is {'empty' if is_there else 'missing'}, and a bank was made in "
+        f"{folder}: the journal was lost; nothing was changed",
+        hint=f"{help_of}; to start anew, use another folder, or delete {quote(str(folder))}",
+    )
+
+
+def _has_bytes(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
