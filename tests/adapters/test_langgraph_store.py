@@ -322,10 +322,8 @@ def test_scores_are_cosines_below_zero_too() -> None:
         assert [each.score for each in found] == pytest.approx([1.0, 0.0, -(0.5**0.5), -1.0])
 
 
-@pytest.mark.parametrize("diversity", [0.0, 0.5])
-def test_the_nearest_of_unrelated_items_comes_first_whatever_the_limit(diversity: float) -> None:
-    retrieval = {"mode": "vector", "diversity": diversity}
-    with MemoryBank.ephemeral(retrieval=retrieval, embedder=Directions()) as bank:
+def test_the_nearest_of_unrelated_items_comes_first_whatever_the_limit() -> None:
+    with MemoryBank.ephemeral(retrieval={"mode": "vector"}, embedder=Directions()) as bank:
         store = TierMemStore(bank, fields=["text"])
         for key, text in [("far", "<-4 3>"), ("near", "<-3 4>"), ("farthest", "<-1 0>")]:
             store.put(ANN, key, {"text": text})

@@ -103,14 +103,12 @@ class RetrievalSettings:
     mode: Literal["hybrid", "vector", "keyword"]
     score: Literal["tiers", "generative", "forgetting", "recency"]
     pins_first: bool
-    fusion: Literal["sum", "rrf"]
     vector_weight: float
     text_weight: float
     sif: float
     bm25_k1: float
     bm25_b: float
     stemmer: str
-    diversity: float
     trust: bool
     spread: Spread
     generative: Generative
@@ -166,10 +164,6 @@ class StatusSettings:
     """When the status of a bank suggests something."""
 
     spill_above: float
-    unpin_after: Duration
-    unpin_below: float
-    stale_after: Duration
-    duplicate_at: float
 
 
 @dataclass(frozen=True, slots=True)

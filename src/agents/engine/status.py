@@ -3,8 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from math import isqrt
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,27 +20,33 @@ from ..memory.tiers import (
     Tier,
 )
 from ..movement.compaction import beyond_limit
-from ..rules import suggestions as suggest
-from ..rules.relevance import means
-from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
+from ..rules.spill import ANY_NUMBER, HotFact, HotLimits, choose_spill
 from ..storage.columns.agent_columns import AgentColumns
-from ..storage.columns.table import WIDTH
-from ..storage.vectors import product_dtype
 from .engine import Engine
 from .groups import group_of, groups, groups_of
 
-_MOST_COMPARED = 1_000
-"""How many of an agent's newest resident memories are compared for duplicates, at most."""
-_MOST_PAIRS = 500_000
-"""How many pairs of memories are compared in all, at most: 10 ms."""
-_MOST_GROUPS = 5
-"""How many groups of duplicates are suggested per agent, the largest first."""
 _MOST_COLD = 10_000
 """How many cold memories are read in all: 20 ms. An agent with more than the rest is skipped."""
 _MOST_AGENTS = 10
 """How many agents are listed by how full their hot is."""
 _LEAST_RECALLS = 2
-_ORDER = ("sync", "spill", "prune", "recall", "unpin", "stale", "boost", "duplicates")
+_ORDER = ("sync", "spill", "prune", "recall")
+MOST_IDS = 10
+"""A suggestion names at most this many memories; its reason says how many there are."""
+
+What = Literal["sync", "spill", "prune", "recall"]
+
+
+class Suggestion(NamedTuple):
+    """Something that is worth doing."""
+
+    what: What
+    agent_id: str
+    """Empty for ``sync``, which is about the whole bank."""
+    reason: str
+    """A sentence with the numbers behind it, and what to do."""
+    ids: tuple[str, ...]
+    """The memories that the suggestion is about, at most ten."""
 
 
 class Amount(NamedTuple):
@@ -140,10 +145,9 @@ class Status(NamedTuple):
 def look(bank: Engine, agent_id: str | None) -> Status:
     """The status of all agents, or of one.
 
-    Suggestions cost a bounded time. Duplicates are searched among each agent's newest resident
-    memories: up to 1,000 of them, fewer if there are many agents, 500,000 pairs in all. Up to
-    10,000 cold memories are read to see which were recalled and which would be pruned; an agent's
-    cold memories are read together or not at all. The counts are always exact.
+    Suggestions cost a bounded time. Up to 10,000 cold memories are read to see which were recalled
+    and which would be pruned; an agent's cold memories are read together or not at all. The counts
+    are always exact.
     """
     return _Look(bank, agent_id).status()
 
@@ -172,7 +176,11 @@ class _Look:
         self._groups = len(groups(bank) if agent_id is None else groups_of(bank, agent_id))
         shelf = resident.shelf.counts(agent_id)
         self._shelf = {at: each for at, each in shelf.items() if group_of(at[0]) is None}
-        self._crowd = _crowd_of(self._blocks)
+        self._owners = np.repeat(
+            np.arange(len(self._blocks)), [block.size for block in self._blocks]
+        )
+        tiers = [np.empty(0, np.int8), *[block.tiers for block in self._blocks]]
+        self._tier_of = np.concatenate(tiers).astype(np.int64)
         expired = resident.expired(agent_id)
         self._expired = [each for each in expired if group_of(each.agent_id) is None]
         self._over = {(each.agent_id, each.sequence) for each in self._expired}
@@ -210,8 +218,8 @@ class _Look:
         heats = np.concatenate(
             [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
         )
-        owners = self._crowd.owners
-        is_hot = (heats == int(Temperature.HOT)) | (self._crowd.tiers == 0)
+        owners = self._owners
+        is_hot = (heats == int(Temperature.HOT)) | (self._tier_of == 0)
         found = np.flatnonzero(is_hot & self._alive)
         first = np.searchsorted(owners, owners[found])
         rows: list[list[int]] = [[] for _ in self._blocks]
@@ -234,7 +242,7 @@ class _Look:
     def _temperatures(self) -> dict[str, Amount]:
         hot = Amount(sum(each.items for each in self._use), sum(each.tokens for each in self._use))
         over, over_cold = self._expired_texts()
-        warm_items = len(self._crowd.owners) - hot.items - len(over)
+        warm_items = len(self._owners) - hot.items - len(over)
         warm = Amount(warm_items, self._warm_tokens() - _tokens(over, len(over), self._count))
         stored = [
             amount for key, amount in self._shelf.items() if key[1] == Retention.ACTIVE
@@ -257,12 +265,12 @@ class _Look:
         texts = [block.contents() for block in self._blocks]
         hot = [own[row] for own, rows in zip(texts, self._hot, strict=True) for row in rows]
         everything = chain.from_iterable(texts)
-        number = len(self._crowd.owners)
+        number = len(self._owners)
         return _tokens(everything, number, self._count) - _tokens(hot, len(hot), self._count)
 
     def _tiers(self) -> dict[str, TierAmount]:
-        crowd, number = self._crowd, len(self._blocks)
-        counts = np.bincount(crowd.owners * 5 + crowd.tiers, minlength=number * 5)
+        number = len(self._blocks)
+        counts = np.bincount(self._owners * 5 + self._tier_of, minlength=number * 5)
         table = counts.reshape(number, 5)
         places = {block.agent_id: place for place, block in enumerate(self._blocks)}
         for (agent, retention, _, tier), (items, _) in self._shelf.items():
@@ -278,7 +286,7 @@ class _Look:
 
     def _retention(self) -> dict[str, int]:
         counts = dict.fromkeys(RETENTION_NAMES.values(), 0)
-        counts["active"] = len(self._crowd.owners) - len(self._expired)
+        counts["active"] = len(self._owners) - len(self._expired)
         for (_, retention, _, _), (items, _) in self._shelf.items():
             counts[RETENTION_NAMES[Retention(retention)]] += items
         return counts
@@ -290,10 +298,6 @@ class _Look:
             *self._syncs(),
             *self._spills(),
             *self._colds(),
-            *self._unpins(),
-            *self._stales(),
-            *self._boosts(),
-            *self._duplicates(),
         ]
         return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent
 
@@ -307,15 +311,9 @@ class _Look:
             if used.utilization > above:
                 facts = self._movement.hot.facts(block)
                 hot = [each for each in facts if (block.agent_id, each.sequence) not in self._over]
-                leaving = suggest.spill_sequences(hot, limits, above)
-                yield suggest.spill(
-                    block.agent_id,
-                    hot,
-                    limits,
-                    len(leaving),
-                    _ids(block, leaving),
-                    auto_spill=self._settings.temperature.auto_spill,
-                )
+                leaving = spill_sequences(hot, limits, above)
+                ids, auto_spill = _ids(block, leaving), self._settings.temperature.auto_spill
+                yield spill(block.agent_id, hot, limits, len(leaving), ids, auto_spill=auto_spill)
 
     def _colds(self) -> Iterator[Suggestion]:
         cold: dict[str, int] = defaultdict(int)
@@ -337,80 +335,12 @@ class _Look:
             if number > most:
                 excess = min(number - most, number - kept[agent])
                 ids = _ids(block, beyond_limit(facts, most))
-                yield suggest.prune(agent, number, most, excess, ids)
+                yield prune(agent, number, most, excess, ids)
             asked = [each for each in facts if each.recalls >= _LEAST_RECALLS]
             if asked:
                 asked.sort(key=lambda fact: (-fact.recalls, fact.sequence))
                 ids = _ids(block, [each.sequence for each in asked])
-                yield suggest.recall(agent, [each.recalls for each in asked], ids)
-
-    def _unpins(self) -> Iterator[Suggestion]:
-        own, crowd = self._settings.status, self._crowd
-        after = self._settings.clock.ticks(own.unpin_after)
-        rows = suggest.unpin_rows(
-            crowd, len(self._blocks), self._resident.tick, after, own.unpin_below
-        )
-        for block, mine, ids in self._by_agent(rows):
-            yield suggest.unpin(block.agent_id, crowd.scores[mine], after, ids)
-
-    def _stales(self) -> Iterator[Suggestion]:
-        tick, crowd = self._resident.tick, self._crowd
-        after = self._settings.clock.ticks(self._settings.status.stale_after)
-        found: dict[str, tuple[list[int], list[str]]] = {}
-        rows = suggest.stale_rows(crowd, tick, after)
-        for block, mine, ids in self._by_agent(rows[self._alive[rows]]):
-            idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
-            found[block.agent_id] = idle.tolist(), ids
-        for block in self._blocks:  # cold memories may be stale too
-            for memory in () if not block.has_extras else block.critical_elsewhere.values():
-                used = max(memory.created_tick, memory.last_access_tick or 0)
-                if tick - max(used, memory.tier_tick) >= after and not memory.is_expired(tick):
-                    idle_ticks, ids = found.setdefault(block.agent_id, ([], []))
-                    idle_ticks.append(tick - used)
-                    ids.append(memory.id)
-        for agent, (idle_ticks, ids) in sorted(found.items()):
-            yield suggest.stale(agent, len(idle_ticks), max(idle_ticks), ids[:MOST_IDS])
-
-    def _boosts(self) -> Iterator[Suggestion]:
-        boosts = self._settings.memory.tier_boosts
-        alive = Crowd._make(column[self._alive] for column in self._crowd)
-        for found in suggest.dominances(alive, len(self._blocks), boosts):
-            block = self._blocks[found.owner]
-            upper = (block.tiers == found.upper) & self._alive_in(block)
-            rows = np.flatnonzero(upper)[-MOST_IDS:].tolist()
-            ids = _ids(block, [block.sequence(row) for row in reversed(rows)])
-            yield suggest.boost(block.agent_id, found, ids)
-
-    def _duplicates(self) -> Iterator[Suggestion]:
-        at = self._settings.status.duplicate_at
-        several = [block for block in self._blocks if block.size > 1]
-        most = min(_MOST_COMPARED, isqrt(2 * _MOST_PAIRS // max(1, len(several))))
-        if most < 2:
-            return
-        for block in several:
-            near = _similarity(block, most) >= at
-            looked_at = len(near)
-            alive = self._alive_in(block)[block.size - looked_at :]
-            near &= alive & alive[:, None]
-            if np.count_nonzero(near) == np.count_nonzero(near.diagonal()):
-                continue  # each is near to itself alone
-            groups = suggest.groups_of(near)
-            first = block.size - looked_at
-            for group in groups[:_MOST_GROUPS]:
-                ids = _ids(block, [block.sequence(first + row) for row in group])
-                yield suggest.duplicates(
-                    block.agent_id, len(group), at, len(groups), looked_at, ids
-                )
-
-    def _by_agent(
-        self, rows: NDArray[np.intp]
-    ) -> Iterator[tuple[AgentColumns, NDArray[np.intp], list[str]]]:
-        """For each agent: its rows among these rows of the crowd, and the ids of the first few."""
-        owners = self._crowd.owners
-        for owner in sorted(set(owners[rows].tolist())):
-            block, mine = self._blocks[owner], rows[owners[rows] == owner]
-            first = int(np.searchsorted(owners, owner))
-            yield block, mine, _ids(block, [block.sequence(r - first) for r in mine.tolist()])
+                yield recall(agent, [each.recalls for each in asked], ids)
 
 
 def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:
@@ -424,23 +354,63 @@ def _ids(block: AgentColumns, sequences: Sequence[int]) -> list[str]:
     return [memory_id(block.prefix, sequence) for sequence in sequences[:MOST_IDS]]
 
 
-def _similarity(block: AgentColumns, most: int) -> NDArray[np.float64]:
-    """The similarity of each of the ``most`` newest memories to each."""
-    newest = slice(max(0, block.size - most), None)
-    vectors, lengths = block.vectors(newest), block.norms[newest]
-    wide: NDArray[np.floating] = vectors.astype(product_dtype(vectors.shape[1]))
-    similarity: NDArray[np.float64] = (wide @ wide.T) / (lengths[:, None] * lengths)
-    return similarity
+# What suggestions say
 
 
-def _crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
-    """The columns of all memories of these agents, agent by agent.
+def share(part: float, whole: int) -> float:
+    """How much of a limit is used; 1 if anything is there and the limit is 0."""
+    return round(part / whole, 6) if whole else float(part > 0)
 
-    One concatenation of whole rows is faster than a call for each column of each agent.
-    """
-    owners = np.repeat(np.arange(len(blocks)), [block.size for block in blocks])
-    figures = [np.empty((0, WIDTH), np.int64), *[block.figures for block in blocks]]
-    _, created, entered, _, accesses, last = np.concatenate(figures).T
-    tiers = np.concatenate([np.empty(0, np.int8), *[block.tiers for block in blocks]])
-    scores = means(np.concatenate([np.empty(0), *[block.use_records for block in blocks]]))
-    return Crowd(owners, created, entered, accesses, last, tiers.astype(np.int64), scores)
+
+def spill_sequences(hot: Sequence[HotFact], limits: HotLimits, above: float) -> list[int]:
+    """The memories that leave until at most the share ``above`` of each limit is used."""
+    least = HotLimits(int(limits.tokens * above), int(limits.facts * above))
+    return choose_spill(hot, least)
+
+
+def spill(
+    agent_id: str,
+    hot: Sequence[HotFact],
+    limits: HotLimits,
+    leaving: int,
+    ids: Sequence[str],
+    *,
+    auto_spill: bool,
+) -> Suggestion:
+    """Hot is nearly full, or more than full: ``leaving`` memories could go."""
+    tokens = sum(fact.tokens for fact in hot)
+    most = "" if limits.facts == ANY_NUMBER else f" of {limits.facts:,}"
+    used = f"hot holds {tokens:,} of {limits.tokens:,} tokens and {len(hot):,}{most} memories"
+    if tokens > limits.tokens or len(hot) > limits.facts:
+        used += ", more than its limits"
+        if not auto_spill:
+            used += "; temperature.auto_spill is off, so nothing leaves by itself"
+    if leaving:
+        advice = f"spill {leaving:,}, and the least relevant go"
+    else:
+        advice = "all of it is pinned, so unpin some or raise temperature.hot_max_tokens"
+    return Suggestion("spill", agent_id, f"{used}: {advice}", tuple(ids))
+
+
+def prune(agent_id: str, cold: int, most: int, excess: int, ids: Sequence[str]) -> Suggestion:
+    """There are more cold memories than there may be, and ``excess`` of them can be archived."""
+    advice = f"to prune would archive the {excess:,} that were used least"
+    if not excess:
+        advice = "all are critical, which pruning leaves alone; raise temperature.max_cold_items"
+    reason = f"{cold:,} cold memories, {cold - most:,} more than temperature.max_cold_items"
+    return Suggestion("prune", agent_id, f"{reason} ({most:,}): {advice}", tuple(ids[:MOST_IDS]))
+
+
+def recall(agent_id: str, recalls: Sequence[int], ids: Sequence[str]) -> Suggestion:
+    """Cold memories were recalled repeatedly; ``recalls`` says how often, most often first."""
+    reason = (
+        f"{_memories(len(recalls), 'cold')} recalled repeatedly, up to {max(recalls)} times: "
+        f"promote {'it' if len(recalls) == 1 else 'them'}, and the agent has "
+        f"{'it' if len(recalls) == 1 else 'them'} in front of it"
+    )
+    return Suggestion("recall", agent_id, reason, tuple(ids[:MOST_IDS]))
+
+
+def _memories(number: int, which: str) -> str:
+    noun = "memory was" if number == 1 else "memories were"
+    return f"{number:,} {which} {noun}"

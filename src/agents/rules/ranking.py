@@ -25,8 +25,6 @@ _LONGEST = 3.0
 """A memory this many times as long as the mean is held back the most."""
 _COMMON_WEIGHT = 0.2
 """What a word that says little in any text counts for when it matches."""
-_RANK_CONSTANT = 60
-"""As in the paper that proposed reciprocal rank fusion."""
 
 
 class Matches(NamedTuple):
@@ -131,36 +129,6 @@ def weighted_sum(
     if has_vector is not None:
         score = np.where(has_vector, score, keyword)
     return score
-
-
-def reciprocal_ranks(
-    vector: Floats,
-    keyword: Floats,
-    vector_weight: float,
-    text_weight: float,
-    has_vector: NDArray[np.bool_] | None = None,
-) -> Floats:
-    """A score by the places of a memory in both lists; 1 if it is the first in both.
-
-    A memory without a vector has a score by its place in the list of words alone.
-    """
-    total = vector_weight + text_weight
-    score: Floats = (vector_weight / total) * _by_rank(vector)
-    by_words = _by_rank(keyword)
-    score += (text_weight / total) * by_words
-    if has_vector is not None:
-        score = np.where(has_vector, score, by_words)
-    return score
-
-
-def _by_rank(scores: Floats) -> Floats:
-    """A score by rank, the newest of equals first; 0 for a memory that was not found."""
-    order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")
-    ranks = np.empty(len(scores))
-    ranks[order] = np.arange(len(scores))
-    result: Floats = (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + 1 + ranks)
-    result[scores <= 0.0] = 0.0
-    return result
 
 
 # Ranking

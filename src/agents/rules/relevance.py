@@ -56,12 +56,6 @@ def rank(record: float, accesses: int) -> Rank:
     return _uses(record, accesses) - exponent, -fraction
 
 
-def means(records: Floats) -> Floats:
-    """The running means of the scores of uses."""
-    found: Floats = records % 2
-    return found
-
-
 def is_promoted(record: float) -> bool:
     """Whether a promotion granted uses to a memory with this record."""
     return record >= 2.0

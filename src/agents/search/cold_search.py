@@ -45,23 +45,7 @@ class ColdSearch:
         near = self.candidates(block, asked, scope, request, may_sync)
         wanted = max(0, request.limit - pinned_in(block, scope))
         front = self._ranker.front(block, asked, scope)
-        if self._ranker.is_diverse and near:
-            vectors = self._vectors(block, near)
-            near = self._ranker.diversified(near, vectors, self._vectors(block, front), wanted)
         return front + near[:wanted]
-
-    def _vectors(self, block: AgentColumns, hits: Sequence[Hit]) -> Quantised:
-        """The vector of each hit, resident or cold."""
-        numbers = [hit.memory.sequence for hit in hits]
-        rows = [block.row_of(number) for number in numbers]
-        away = [number for number, row in zip(numbers, rows, strict=True) if row is None]
-        stored = self._resident.shelf.many(block.agent_id, away)
-        cold = {each.record.sequence: each.record.vector for each in stored}
-        data = [
-            cold[number] if row is None else block.vectors([row]).tobytes()
-            for number, row in zip(numbers, rows, strict=True)
-        ]
-        return np.frombuffer(b"".join(data), np.int8).reshape(len(hits), self._resident.dims)
 
     def candidates(
         self,

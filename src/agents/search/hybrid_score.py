@@ -16,7 +16,6 @@ from ..rules.ranking import (
     coverage,
     keyword_scores,
     measure,
-    reciprocal_ranks,
     weighted_sum,
     word_weights,
 )
@@ -236,8 +235,6 @@ class HybridScore:
             return vector
         if not self.vectors[index].any():
             return keyword
-        if settings.fusion == "rrf":
-            return reciprocal_ranks(vector, keyword, *weights, has_vector)
         return weighted_sum(vector, keyword, *weights, has_vector)
 
     def _with_context(

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
-from ..rules.diversity import most_diverse
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.state import Accesses, split_by_count
@@ -66,7 +65,6 @@ class Ranker:
         self,
         boosts: Sequence[float],
         multiplier: int,
-        diversity: float = 0.0,
         trusting: Trusting | None = None,
         *,
         pins_first: bool = True,
@@ -78,7 +76,6 @@ class Ranker:
         self._boost_objects = np.array(self._boost_array.tolist(), object)
         self.multiplier = multiplier
         """How many candidates there are for each result."""
-        self._diversity = diversity
         self._trusting = trusting
 
     # Many searches
@@ -101,8 +98,6 @@ class Ranker:
         for group in score(chosen, asked.vectors, own_scopes, asked, self._trusting):
             scored = group._replace(members=[worded[member] for member in group.members])
             wanted, ranked = self._ranked(scored, limit, scopes)
-            if self._diversity:
-                self._diversify(scored, wanted, ranked, blocks)
             cuts = np.minimum(ranked.counts, wanted)
             width = ranked.columns.shape[1]
             shown = np.flatnonzero(np.arange(width) < cuts[:, None])
@@ -199,53 +194,6 @@ class Ranker:
         width = scored.scores.shape[1]
         wanted = np.minimum(np.maximum(limit - pinned, 0), width)
         return wanted, rank(scored.scores, self._boosts_of(scored), wanted, self.multiplier)
-
-    def _diversify(
-        self,
-        scored: Scored,
-        wanted: NDArray[np.intp],
-        ranked: Ranked,
-        blocks: Sequence[AgentColumns],
-    ) -> None:
-        """Bring the candidates that are chosen for diversity to the front, search by search."""
-        firsts = iter(split_by_count(scored.front.rows.tolist(), scored.front.counts))
-        for place, (member, front) in enumerate(zip(scored.members, firsts, strict=True)):
-            block, size = blocks[member], int(ranked.counts[place])
-            columns = ranked.columns[place, :size]
-            order = self._order(
-                ranked.boosted[place, :size],
-                block.vectors(columns.tolist()),
-                block.vectors(list(front)),
-                int(wanted[place]),
-            )
-            for table in (ranked.columns, ranked.scores, ranked.boosted):
-                table[place, :size] = table[place, order]
-
-    def diversified(
-        self, hits: list[Hit], vectors: Quantised, front: Quantised, wanted: int
-    ) -> list[Hit]:
-        """The hits in an order that has the chosen ones first; ``front`` comes before all hits."""
-        values = np.array([hit.boosted_score for hit in hits], np.float64)
-        return [hits[place] for place in self._order(values, vectors, front, wanted)]
-
-    @property
-    def is_diverse(self) -> bool:
-        """Whether likeness to better memories counts."""
-        return self._diversity > 0.0
-
-    def _order(
-        self, values: NDArray[np.float64], vectors: Quantised, front: Quantised, wanted: int
-    ) -> list[int]:
-        nearest = np.zeros(len(values))
-        for each in front:
-            np.maximum(nearest, similarities(vectors, each), out=nearest)
-        return most_diverse(
-            values,
-            nearest,
-            lambda place: similarities(vectors, vectors[place]),
-            wanted,
-            self._diversity,
-        )
 
     def _boosts_of(self, scored: Scored) -> Boosts:
         boosts, trust = self._boost_array, scored.trust

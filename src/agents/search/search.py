@@ -66,7 +66,6 @@ class Search:
         self._ranker = Ranker(
             memory.tier_boosts,
             memory.candidate_multiplier,
-            settings.retrieval.diversity,
             self._trusting,
             pins_first=self._pins_first,
         )

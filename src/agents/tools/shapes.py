@@ -5,10 +5,10 @@ from typing import Any, get_args
 
 from ..engine import reading
 from ..engine.engine import Engine
+from ..engine.status import MOST_IDS, What
 from ..memory.records import KINDS, Memory
 from ..memory.records import VALUE as VALUE_KEY
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
-from ..rules.suggestions import MOST_IDS, What
 
 Schema = dict[str, Any]
 

@@ -71,13 +71,7 @@ def test_the_other_defaults_are_these() -> None:
         "every": "1d",
     }
     assert settings["retention"] == {"grace": "7d"}
-    assert settings["status"] == {
-        "spill_above": 0.9,
-        "unpin_after": "30d",
-        "unpin_below": 0.2,
-        "stale_after": "30d",
-        "duplicate_at": 0.98,
-    }
+    assert settings["status"] == {"spill_above": 0.9}
 
 
 def test_the_schema_knows_the_kinds_and_tiers_that_memories_have() -> None:
@@ -93,8 +87,8 @@ def test_every_key_of_a_new_section_is_described_in_the_schema() -> None:
 
 
 def test_a_whole_number_for_a_fraction_is_a_float() -> None:
-    settings = load_settings({"temperature": {"min_score": 1}, "status": {"unpin_below": 0}})
-    assert type(settings.temperature.min_score) is type(settings.status.unpin_below) is float
+    settings = load_settings({"temperature": {"min_score": 1}, "status": {"spill_above": 0}})
+    assert type(settings.temperature.min_score) is type(settings.status.spill_above) is float
 
 
 # Durations
@@ -189,10 +183,7 @@ def test_where_nothing_makes_no_sense_a_duration_is_at_least_a_tick(
         ("decay.warm_below", "x", "a number from 0 to 1, not the text 'x'"),
         ("retention.grace", "7 days", f"{DURATION}, not the text '7 days'"),
         ("status.spill_above", "90", "a number from 0 to 1, not 90"),
-        ("status.unpin_after", "1w", f"{DURATION}, not the text '1w'"),
-        ("status.unpin_below", "-1", "a number from 0 to 1, not -1"),
-        ("status.stale_after", "{}", f"{DURATION}, not a mapping"),
-        ("status.duplicate_at", "1.1", "a number from 0 to 1, not 1.1"),
+        ("status.spill_above", "-1", "a number from 0 to 1, not -1"),
         ("telemetry.enabled", "otlp", "true or false, not the text 'otlp'"),
     ],
 )

@@ -2,20 +2,16 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from agents import AgentMemory, MemoryBank
 from agents.engine import status as statuses
-from agents.engine.status import Amount, Status, TierAmount
+from agents.engine.status import Amount, Status, Suggestion, TierAmount
 from agents.errors import BankClosed, InvalidAgentId
 from agents.memory.context import approximate_tokens, cost
-from agents.rules.suggestions import Suggestion
 
 MakeBank = Callable[..., MemoryBank]
-
-SHORT = {"unpin_after": 10, "stale_after": 10}
 
 
 def found(status: Status, what: str) -> list[Suggestion]:
@@ -108,13 +104,14 @@ def test_what_is_not_committed_yet_counts(bank: MemoryBank) -> None:
 
 def test_a_status_is_json(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
+    alice.add("cold <1 2>", temperature="cold")
     for _ in range(2):
-        alice.add("the same <1 2>")
+        alice.recall("<1 2>", auto_promote=False)
     alice.add("hot", temperature="hot")
     as_dict = bank.status().to_dict()
     assert json.loads(json.dumps(as_dict)) == as_dict
     assert as_dict["temperatures"]["hot"] == {"items": 1, "tokens": 2}
-    assert as_dict["suggestions"][0]["what"] == "duplicates"
+    assert as_dict["suggestions"][0]["what"] == "recall"
 
 
 def test_looking_changes_nothing(bank: MemoryBank) -> None:
@@ -203,57 +200,6 @@ def test_what_is_asked_for_repeatedly_is_to_be_promoted(alice: AgentMemory) -> N
     assert found(alice.status(), "recall") == []
 
 
-def test_a_pin_that_no_search_is_about_is_to_be_unpinned(make_bank: MakeBank) -> None:
-    bank = make_bank(status=SHORT)
-    alice = bank.agent("alice")
-    useless, useful = alice.add("x <1 0>", "pinned"), alice.add("y <0 1>", "pinned")
-    for tick in (5, 9):
-        bank.advance(tick)
-        alice.search("<0 1>")
-        assert found(bank.status(), "unpin") == []
-    bank.advance(10)
-    said = only(bank.status(), "unpin")
-    assert said.ids == (useless.id,)
-    assert "10 ticks" in said.reason
-    assert useful.id not in said.ids
-
-
-def test_critical_and_never_retrieved_is_stale_wherever_it_is(make_bank: MakeBank) -> None:
-    bank = make_bank(status=SHORT)
-    alice = bank.agent("alice")
-    warm = alice.add("warm", "critical")
-    cold = alice.add("cold", "critical", temperature="cold")
-    used = alice.add("used <1>", "critical")
-    bank.advance(5)
-    alice.search("<1>", 1)
-    assert alice.get(used.id).access_count == 1
-    bank.advance(9)
-    assert found(bank.status(), "stale") == []
-    bank.advance(10)
-    said = only(bank.status(), "stale")
-    assert set(said.ids) == {warm.id, cold.id}
-    assert "2 critical memories" in said.reason
-    assert "10 ticks" in said.reason
-
-
-def test_near_identical_memories_are_found(alice: AgentMemory) -> None:
-    first, second = alice.add("coins <10 1>"), alice.add("coins! <10 1.1>")
-    alice.add("other <1 10>")
-    alice.add("nothing")
-    alice.add("nothing, again")  # without a direction, similar to nothing
-    said = only(alice.status(), "duplicates")
-    assert said.ids == (first.id, second.id)
-    assert "2 memories are near-identical (similarity 0.98 or more)" in said.reason
-
-
-def test_what_expired_is_no_duplicate(bank: MemoryBank) -> None:
-    alice = bank.agent("alice")
-    alice.add("coins <10 1>")
-    alice.add("coins! <10 1.1>", ttl=2)
-    bank.advance(5)
-    assert found(alice.status(), "duplicates") == []
-
-
 def test_agents_may_share_memories(bank: MemoryBank) -> None:
     for name in ("alice", "bob"):
         bank.agent(name).add("coins <10 1>")
@@ -261,49 +207,12 @@ def test_agents_may_share_memories(bank: MemoryBank) -> None:
     assert bank.status().suggestions == ()
 
 
-def test_duplicates_are_the_same_for_many_agents_as_for_one(make_bank: MakeBank) -> None:
-    bank = make_bank()
-    for number in range(30):
-        for n in range(number):
-            bank.agent(f"agent_{number:02}").add(f"{n} <{n % 7} {n % 3} 1>")
-    together = found(bank.status(), "duplicates")
-    apart = [s for name in bank.agents() for s in found(bank.status(name), "duplicates")]
-    assert together == apart
-    assert len(together) > 20
-
-
-def test_comparisons_are_bounded(make_bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statuses, "_MOST_PAIRS", 16)
-    bank = make_bank()
-    for name in ("alice", "bob"):
-        for n in range(6):
-            bank.agent(name).add(f"{n} <{[1, 0, 0, 0, 0, 1][n]} {[0, 1, 2, 0, 0, 0][n]} 0>")
-    # Four of each: the zeros among them are near to nothing.
-    assert found(bank.status(), "duplicates") == []
-    assert len(found(bank.status("alice"), "duplicates")) == 1
-
-
-def test_tiers_that_decide_alone_are_named(make_bank: MakeBank) -> None:
-    def ask(**memory: Any) -> Status:
-        bank = make_bank(memory=memory)
-        alice = bank.agent("alice")
-        for n in range(12):
-            alice.add(f"{n} <{10 + n} 1 {n}>", ("important", "normal")[n % 2])
-        alice.search("<1 0 0>", 12)
-        return bank.status()
-
-    said = only(ask(tier_boosts={"important": 0.9}), "boost")
-    assert "important is boosted by 0.90 more than normal" in said.reason
-    assert len(said.ids) == 6
-    assert found(ask(tier_boosts={"important": 0.0001}), "boost") == []
-
-
 # Expired memories
 
 
 def test_an_expired_memory_is_counted_and_suggested_nowhere(make_bank: MakeBank) -> None:
     own = {"max_cold_items": 1, "hot_max_facts": 2, "auto_spill": False}
-    bank = make_bank(temperature=own, status={"stale_after": 0, "unpin_after": 0})
+    bank = make_bank(temperature=own)
     alice = bank.agent("alice")
     for number in range(4):
         alice.add(f"hot {number} <1 0>", temperature="hot", ttl=2)
@@ -314,7 +223,7 @@ def test_an_expired_memory_is_counted_and_suggested_nowhere(make_bank: MakeBank)
         alice.recall("<1 0>", 9, auto_promote=False)
     bank.advance(1)
     before = {each.what for each in bank.status().suggestions}
-    assert {"spill", "prune", "recall", "stale", "duplicates"} <= before
+    assert {"spill", "prune", "recall"} == before
     assert bank.metrics()["memory_hot_utilization"] > 0
     bank.advance(2)
     status = bank.status()

@@ -9,7 +9,6 @@ from agents.rules.ranking import (
     Matches,
     keyword_scores,
     measure,
-    reciprocal_ranks,
     weighted_sum,
     word_weights,
 )
@@ -48,19 +47,6 @@ def test_both_count_by_their_weights() -> None:
 
 def test_weights_need_not_sum_to_one() -> None:
     assert weighted_sum(one(0.9), one(1.0), 0.07, 0.03)[0] == pytest.approx(0.93)
-
-
-def test_first_in_both_lists_is_one_and_found_in_none_is_zero() -> None:
-    vector, keyword = np.array([0.9, 0.2, 0.0]), np.array([0.7, 0.0, 0.0])
-    found = reciprocal_ranks(vector, keyword, 0.5, 0.5)
-    assert found[0] == 1.0
-    assert 0.0 < found[1] < 0.5
-    assert found[2] == 0.0
-
-
-def test_of_two_equal_scores_the_newer_has_the_better_rank() -> None:
-    found = reciprocal_ranks(np.array([0.5, 0.5]), np.zeros(2), 0.5, 0.5)
-    assert found[1] > found[0]
 
 
 def test_an_average_memory_with_every_word_once_matches_fully() -> None:

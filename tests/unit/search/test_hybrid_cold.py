@@ -16,16 +16,6 @@ def test_an_agent_whose_memories_are_all_cold_finds_them(make: Make) -> None:
     assert hit.score > 0.8
 
 
-def test_ranks_are_given_to_cold_and_resident_memories_together(make: Make) -> None:
-    alice = make(retrieval={"fusion": "rrf"})
-    alice.add("the dragon sleeps at the old mill")
-    cold = alice.add("fish was sold at noon")
-    alice.update(cold.id, temperature="cold")
-    hits = alice.search("where does the dragon sleep", 2, include_cold=True)
-    assert contents(hits)[0] == "the dragon sleeps at the old mill"
-    assert hits[1].score < hits[0].score == 1.0
-
-
 def test_a_word_that_only_cold_memories_have_counts_for_all_of_them(make: Make) -> None:
     alice = make(embedder=Ones())
     alice.add_many(["a third", "another thing"])
@@ -194,7 +184,7 @@ def test_blank_queries_sort_alike_with_cold_memories_and_boards(make: Make) -> N
 
 
 def test_an_agent_in_no_group_finds_the_same_with_boards(make: Make) -> None:
-    alice = make(retrieval={"diversity": 0.5})
+    alice = make()
     alice.add_many(["red boat in bay", "red boat in bay now", "gold fish market", "a red boat"])
     found = contents(alice.search("red boat gold", 3))
     assert contents(alice.search("red boat gold", 3, include_groups=True)) == found

@@ -95,12 +95,6 @@ def test_an_embedder_may_embed_queries_otherwise_than_texts(make: Make) -> None:
     assert contents(alice.search("is it there?"))[0] == "under the mat"
 
 
-def test_in_reciprocal_ranks_a_memory_without_a_vector_goes_by_its_words(make: Make) -> None:
-    alice = make(embedder=Ones(), retrieval={"fusion": "rrf"})
-    alice.add_many(["zero ERR-42", "another thing", "a third"])
-    assert contents(alice.search("ERR-42", 1)) == ["zero ERR-42"]
-
-
 def test_however_small_sif_is_a_query_has_a_vector(make: Make) -> None:
     alice = make(retrieval={"sif": 1e-9})
     alice.add_many(["fish is cheap", "salt is dear"])

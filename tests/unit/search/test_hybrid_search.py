@@ -56,14 +56,6 @@ def test_the_minimum_leaves_out_what_does_not_match(make: Make) -> None:
     assert alice.search("quantum chromodynamics", min_score=0.35) == []
 
 
-def test_reciprocal_ranks_put_first_what_is_first_in_both(make: Make) -> None:
-    alice = make(retrieval={"fusion": "rrf"})
-    alice.add_many([*WEATHER, "the dragon sleeps at noon"])
-    (hit,) = alice.search("when does the dragon sleep?", 1)
-    assert hit.memory.content == "the dragon sleeps at noon"
-    assert hit.score == 1.0
-
-
 def test_a_blank_query_still_gives_the_newest_by_tier(make: Make) -> None:
     alice = make()
     alice.add_many(["first", ("second", "critical"), "third"])

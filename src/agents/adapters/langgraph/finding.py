@@ -1,7 +1,7 @@
 """Searches of items: those that wait together are one search of the bank."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from langgraph.store.base import ListNamespacesOp, SearchOp
@@ -159,8 +159,7 @@ def _below_zero(items: Items, query: str, hits: list[Hit]) -> list[Hit]:
         return hits
     scores = iter(items.bank.engine.search.cosines(query, unrelated))
     scored = [hit if hit.score else _scored(hit, min(0.0, next(scores))) for hit in hits]
-    # Related hits keep the order that diversity gave them.
-    return sorted(scored, key=_distance if items.bank.settings.retrieval.diversity else _place)
+    return sorted(scored, key=_place)
 
 
 def _scored(hit: Hit, score: float) -> Hit:
@@ -181,9 +180,7 @@ def _kept(items: Items, scope: _Scope, hits: Sequence[Hit]) -> Iterator[Hit]:
 
 def _merged(items: Items, kept: Sequence[list[Hit]]) -> list[Found]:
     """The items of several agents, in the order that the bank gives those of one."""
-    hits = [hit for own in kept for hit in own]
-    if len(kept) > 1 or not items.bank.settings.retrieval.diversity:
-        hits.sort(key=_place)
+    hits = sorted(chain.from_iterable(kept), key=_place)
     return [Found(hit.memory, hit.score) for hit in hits]
 
 
@@ -191,11 +188,6 @@ def _place(hit: Hit) -> tuple[bool, float]:
     """Pinned items come first, then the best by score and tier boost."""
     is_pinned = hit.memory.tier is Tier.PINNED
     return not is_pinned, 0.0 if is_pinned else -hit.boosted_score
-
-
-def _distance(hit: Hit) -> float:
-    """How far below 0 a hit is; pinned items come first however far they are."""
-    return -1.0 if hit.memory.tier is Tier.PINNED else max(0.0, -hit.score)
 
 
 def _is_best(hit: Hit) -> bool:

@@ -9,10 +9,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ...engine.status import Status
+from ...engine.status import Status, share
 from ...memory.context import one_line
 from ...memory.records import short_id
-from ...rules.suggestions import share
 
 _MOST_BAR = 24
 _BESIDE_BAR = 58
