@@ -25,7 +25,7 @@ _LISTENERS = (250, 500, 1000)
 def measured(folder: Path, tells: int, agents: int) -> list[float]:
     """The seconds of processor time of a tell, for each part of the tells."""
     from tiermem import MemoryBank
-    from tiermem.engine.telling import deliver, telling
+    from tiermem.telling.tell import deliver, telling
 
     names = [f"agent_{n:05}" for n in range(agents)]
     settings = {"storage": {"sync": "manual"}, "seed": 7}

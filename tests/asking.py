@@ -6,23 +6,23 @@ from types import MappingProxyType
 from typing import Any
 
 from agents import AgentMemory
-from agents.engine import agent_moves, reading
+from agents.engine import move, read
 from agents.engine.engine import Engine
 from agents.memory.records import Memory
 from agents.memory.tiers import Retention, parse_temperature
 
 
 def _demote(bank: Engine, agent_id: str, memory: Memory, to: Any = "warm") -> bool:
-    return agent_moves.demote(bank, agent_id, memory, parse_temperature(to))
+    return move.demote(bank, agent_id, memory, parse_temperature(to))
 
 
 _MOVES: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {
-        "promote": agent_moves.promote,
+        "promote": move.promote,
         "demote": _demote,
-        "warm": agent_moves.warm,
-        "archive": partial(agent_moves.retain, retention=Retention.ARCHIVED),
-        "restore": partial(agent_moves.retain, retention=Retention.ACTIVE),
+        "warm": move.warm,
+        "archive": partial(move.retain, retention=Retention.ARCHIVED),
+        "restore": partial(move.retain, retention=Retention.ACTIVE),
     }
 )
 
@@ -33,7 +33,7 @@ def asked(view: AgentMemory, name: str, memory_id: str, *arguments: Any) -> Any:
         return getattr(view, name)(memory_id, *arguments)
     bank, agent_id = view.engine, view.agent_id
     with bank.using():
-        memory = reading.find(bank, agent_id, memory_id, deleted=name == "restore")
+        memory = read.find(bank, agent_id, memory_id, deleted=name == "restore")
         return _MOVES[name](bank, agent_id, memory, *arguments)
 
 

@@ -20,7 +20,7 @@ from chaos_steps import (
 )
 
 from agents import MemoryBank, MemoryNotFound, Retention, StoreError, Tier, TierMemError
-from agents.engine import reading
+from agents.engine import read
 from agents.engine.engine import Engine
 from agents.memory.context import approximate_tokens
 from agents.storage.journal.journal import Journal
@@ -149,7 +149,7 @@ def replayed_hash(bank: MemoryBank) -> str:
             journal.file.db.execute("DELETE FROM snapshots")
             journal.file.put({"snapshot": None, "rebuild_shelf": True, "store": None})
         parts = Engine(None, journal, bank.settings, SmallEmbedder(), approximate_tokens, None)
-        return reading.state_hash(parts)
+        return read.state_hash(parts)
     finally:
         journal.close()
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
-from agents.engine import reading
+from agents.engine import read
 from tiermem.testing import SmallEmbedder
 
 AGENTS = ("alice", "bob")
@@ -95,7 +95,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         elif name in ("archive", "delete", "restore", "promote", "pin", "unpin"):
             asked(view, name, identifier)
         elif name == "forget":
-            content = reading.find(view.engine, view.agent_id, identifier, deleted=True).content
+            content = read.find(view.engine, view.agent_id, identifier, deleted=True).content
             view.forget(identifier)
             forgotten.append(content.split()[0])
         elif name == "set_tier":

@@ -27,10 +27,10 @@ from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.embedding import cache, embedders
 from agents.storage.embedding.cache import CachedEmbedder
 from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
-from agents.storage.state.links import origins_of
 from agents.storage.state.loading import load
 from agents.storage.state.state import State
 from agents.storage.vectors import quantise
+from agents.telling.trust import origins_of
 from examples import number_by_profile
 
 pytestmark = pytest.mark.slow_after(1)

@@ -11,7 +11,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, final
 
-from ..engine.long_names import DIRECTORY, LONG_NAME
+from ..engine.upkeep import DIRECTORY, LONG_NAME
 from ..errors import InvalidInput
 from ..memory.records import check_text
 

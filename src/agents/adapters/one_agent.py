@@ -37,7 +37,7 @@ def in_mind(memories: AgentMemory, query: str, limit: int) -> Hits:
     """What the agent should have in mind: the memories of ``get_relevant_memories``."""
     engine = memories.engine
     request = [(memories.agent_id, query)]
-    return engine.search_many(request, limit, hot=engine.movement.limits)[0]
+    return engine.search_many(request, limit, hot=engine.hot_limits)[0]
 
 
 def clear(memories: AgentMemory) -> None:

@@ -3,18 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import (
-    adding,
-    agent_moves,
-    extracting,
-    group_search,
-    groups,
-    linking,
-    reading,
-    retracting,
-    telling,
-    upkeep,
-)
+from ..engine import move, read, upkeep, write
 from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -38,6 +27,8 @@ from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
 from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
+from ..telling import groups, links, tell
+from ..telling import trust as trusting
 
 
 @final
@@ -129,17 +120,17 @@ class AgentMemory:
         }
         if supersedes is None and contradicts is None:
             item: tuple[object, ...] = (self.agent_id, content, tier, metadata, options)
-            return adding.add_many(self.engine, [item])[0]
+            return write.add_many(self.engine, [item])[0]
         with self.engine.changing():
             if supersedes is not None:
                 former = self.get(supersedes)
-                adding.check_is_live(self.engine, former)
-                options["key"] = linking.key_for(former, key)
+                write.check_is_live(self.engine, former)
+                options["key"] = links.key_for(former, key)
             against = None if contradicts is None else self.get(contradicts)
             item = (self.agent_id, content, tier, metadata, options)
-            (memory,) = adding.add_many(self.engine, [item])
+            (memory,) = write.add_many(self.engine, [item])
             if against is not None:
-                linking.contradict(self.engine, memory, against)
+                links.contradict(self.engine, memory, against)
             return memory
 
     def add_many(
@@ -157,7 +148,7 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
-        return list(adding.add_many(self.engine, rows))
+        return list(write.add_many(self.engine, rows))
 
     def record_action(
         self,
@@ -191,7 +182,7 @@ class AgentMemory:
         """
         wanted, chat = parse_tier(tier), as_messages(messages)
         if infer:
-            texts = extracting.extract(self.engine, self.agent_id, chat)
+            texts = write.extract(self.engine, self.agent_id, chat)
         else:
             texts = [message["content"] for message in chat if message["role"] != "system"]
         options = {"kind": "fact" if infer else "message"}
@@ -235,27 +226,27 @@ class AgentMemory:
         heat = None if temperature is None else parse_temperature(temperature)
         kept = None if retention is None else parse_retention(retention)
         if wanted is Tier.PINNED:
-            agent_moves.check_may_be_pinned(heat, kept)
+            move.check_may_be_pinned(heat, kept)
         bank, agent_id = self.engine, self.agent_id
         with bank.changing():
             memory = self._found(memory_id)
             if kept is Retention.ACTIVE:
-                memory = agent_moves.retain(bank, agent_id, memory, kept)
+                memory = move.retain(bank, agent_id, memory, kept)
             if content is not None:
-                memory = adding.update(bank, self.get(memory_id), content, wanted, metadata, value)
+                memory = write.update(bank, self.get(memory_id), content, wanted, metadata, value)
             elif wanted is not None:
-                memory = agent_moves.set_tier(bank, agent_id, self.get(memory_id), wanted)
+                memory = move.set_tier(bank, agent_id, self.get(memory_id), wanted)
             if heat is not None:
-                agent_moves.set_temperature(bank, agent_id, self.get(memory.id), heat)
+                move.set_temperature(bank, agent_id, self.get(memory.id), heat)
             if kept in (Retention.ARCHIVED, Retention.DELETED):
-                agent_moves.retain(bank, agent_id, self.get(memory.id), kept)
+                move.retain(bank, agent_id, self.get(memory.id), kept)
             return self._found(memory.id)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. A memory that is in the tier already keeps its place there."""
         wanted = parse_tier(tier)
         with self.engine.changing():
-            return agent_moves.set_tier(self.engine, self.agent_id, self.get(memory_id), wanted)
+            return move.set_tier(self.engine, self.agent_id, self.get(memory_id), wanted)
 
     def pin(self, memory_id: str) -> Memory:
         """Pin a memory: it becomes active and hot, and every search and context includes it."""
@@ -307,14 +298,14 @@ class AgentMemory:
             raise InvalidInput("broadcast() takes a list of agents", hint="use tell() for one")
         with self.engine.using():
             memory = self.get(memory_id)
-            news = [telling.telling(self.engine, memory, each, as_tier, note) for each in to]
+            news = [tell.telling(self.engine, memory, each, as_tier, note) for each in to]
             each_once = {one.receiver: one for one in news}
-            return telling.deliver(self.engine, each_once.values())
+            return tell.deliver(self.engine, each_once.values())
 
     def heard(self, memory_id: str) -> Heard:
         """How often the agent was told a memory, and by whom last; never, for one of its own."""
         with self.engine.using():
-            return telling.heard(self.engine, self.get(memory_id))
+            return tell.heard(self.engine, self.get(memory_id))
 
     def retract(self, memory_id: str, correction: str | None = None) -> list[Told]:
         """Take back a memory, and let the correction follow all that were told it.
@@ -327,7 +318,7 @@ class AgentMemory:
         copy is reached once.
         """
         with self.engine.using():
-            return retracting.retract(self.engine, self.get(memory_id), correction)
+            return tell.retract(self.engine, self.get(memory_id), correction)
 
     def link(
         self, memory_id: str, *, supersedes: str | None = None, contradicts: str | None = None
@@ -341,15 +332,15 @@ class AgentMemory:
         with self.engine.changing():
             memory = self.get(memory_id)
             if contradicts is not None:
-                linking.contradict(self.engine, memory, self.get(contradicts))
+                links.contradict(self.engine, memory, self.get(contradicts))
             if supersedes is not None:
-                linking.supersede(self.engine, memory, self.get(supersedes))
-            return linking.links(self.engine, memory)
+                links.supersede(self.engine, memory, self.get(supersedes))
+            return links.links(self.engine, memory)
 
     def links(self, memory_id: str) -> Links:
         """What superseded a memory, what contradicts it, and which of its evidence is lost."""
         with self.engine.using():
-            return linking.links(self.engine, self._found(memory_id))
+            return links.links(self.engine, self._found(memory_id))
 
     def trust(self, teller: str, trust: float) -> None:
         """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
@@ -357,12 +348,12 @@ class AgentMemory:
         With ``retrieval.trust``, the trust multiplies score and boost of what that agent told.
         """
         with self.engine.using():
-            telling.trust(self.engine, self.agent_id, teller, trust)
+            trusting.trust(self.engine, self.agent_id, teller, trust)
 
     def trust_of(self, teller: str) -> float:
         """How much the agent trusts what ``teller`` tells."""
         with self.engine.using():
-            return telling.trust_of(self.engine, self.agent_id, teller)
+            return trusting.trust_of(self.engine, self.agent_id, teller)
 
     def post(self, group: str, content: str, tier: TierLike | None = None) -> Memory:
         """Write to the board of a group of which the agent is a member."""
@@ -423,7 +414,7 @@ class AgentMemory:
             )
         with self.engine.using():
             memories = None if ids is None else [self.get(each) for each in ids]
-            return agent_moves.spill(self.engine, self.agent_id, count, memories, tokens)
+            return move.spill(self.engine, self.agent_id, count, memories, tokens)
 
     def recall(
         self,
@@ -455,7 +446,7 @@ class AgentMemory:
         )
         if auto_promote is None:
             auto_promote = self.engine.settings.temperature.auto_promote
-        return agent_moves.recall(
+        return move.recall(
             self.engine, self.agent_id, query, limit, only, auto_promote, include_cold
         )
 
@@ -465,12 +456,12 @@ class AgentMemory:
 
     def status(self) -> Status:
         """:meth:`MemoryBank.status` of this agent."""
-        return upkeep.status(self.engine, self.agent_id)
+        return groups.status(self.engine, self.agent_id)
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory. It can be restored within ``retention.grace``; then it is purged."""
         with self.engine.using():
-            agent_moves.retain(self.engine, self.agent_id, self.get(memory_id), Retention.DELETED)
+            move.retain(self.engine, self.agent_id, self.get(memory_id), Retention.DELETED)
 
     def forget(self, memory_id: str) -> None:
         """Purge a memory now: its text and its vector are gone, from the journal too.
@@ -481,13 +472,13 @@ class AgentMemory:
         :meth:`MemoryBank.vacuum` clears the free space in the files as well.
         """
         with self.engine.using():
-            agent_moves.forget(self.engine, self.agent_id, self._found(memory_id))
+            move.forget(self.engine, self.agent_id, self._found(memory_id))
 
     # Reading
 
     def get(self, memory_id: str) -> Memory:
         """The memory with this id, active or archived."""
-        return reading.find(self.engine, self.agent_id, memory_id)
+        return read.find(self.engine, self.agent_id, memory_id)
 
     def decay_score(self, memory_id: str) -> float:
         """How little a memory has faded: 1 when it is used, halved with each half-life it is idle.
@@ -495,11 +486,11 @@ class AgentMemory:
         It is 1 for a pinned memory, and where ``decay.enabled`` is false.
         """
         with self.engine.using():
-            return reading.decay_score(self.engine, self.get(memory_id))
+            return read.decay_score(self.engine, self.get(memory_id))
 
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
-        return reading.nth(self.engine, self.agent_id, sequence)
+        return read.nth(self.engine, self.agent_id, sequence)
 
     def all(
         self,
@@ -518,17 +509,17 @@ class AgentMemory:
         only = parse_filter(tier, temperature, filters=filters, session=session)
         kept = parse_retention(retention)
         if kept is not Retention.ACTIVE:
-            found = reading.hidden(self.engine, self.agent_id, kept)[::-1]
+            found = read.hidden(self.engine, self.agent_id, kept)[::-1]
         else:
             wanted = None if tier is None else parse_tier(tier)
             heat = None if temperature is None else parse_temperature(temperature)
-            found = reading.active(self.engine, self.agent_id, wanted, heat)
+            found = read.active(self.engine, self.agent_id, wanted, heat)
         return found if only is ANY else [memory for memory in found if only.allows(memory)]
 
     def count(self, tier: TierLike | None = None) -> int:
         """The number of the agent's active memories, cold ones included, in all tiers or in one."""
         wanted = None if tier is None else parse_tier(tier)
-        return reading.count(self.engine, self.agent_id, wanted)
+        return read.count(self.engine, self.agent_id, wanted)
 
     def history(self, key: str) -> list[Memory]:
         """The versions of what is stored under a key, oldest first; the last may be active.
@@ -536,7 +527,7 @@ class AgentMemory:
         ``key`` may also be the id of one of these memories. ``created_tick`` says since when a
         version held. Deleted and forgotten versions are left out.
         """
-        return reading.history(self.engine, self.agent_id, key)
+        return read.history(self.engine, self.agent_id, key)
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
@@ -592,10 +583,10 @@ class AgentMemory:
                     hint="leave one out",
                 )
             if include_superseded:
-                former = reading.former(self.engine, self.agent_id, with_cold=cold)
+                former = read.former(self.engine, self.agent_id, with_cold=cold)
                 request = request._replace(with_cold=True, shelved=former)
             if include_groups:
-                return group_search.search(self.engine, request)
+                return groups.search(self.engine, request)
             return self.engine.find(request)[0]
 
     def get_relevant_memories(
@@ -616,7 +607,7 @@ class AgentMemory:
         """
         if query is None:
             return self._hot_context(limit, context_tokens)
-        request, hot = [(self.agent_id, query)], self.engine.movement.limits
+        request, hot = [(self.agent_id, query)], self.engine.hot_limits
         return render(self.engine.search_many(request, limit, context_tokens, hot=hot)[0])
 
     def explain(
@@ -646,8 +637,8 @@ class AgentMemory:
             request = self._request(query, limit, context_tokens)
             if include_groups:
                 request = request._replace(only=only, with_cold=cold)
-                return group_search.explain(self.engine, request)
-            hot = self.engine.movement.limits if context else None
+                return groups.explain(self.engine, request)
+            hot = self.engine.hot_limits if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.engine.search.explain(request, may_sync=self.engine.may_sync())
 
@@ -657,7 +648,7 @@ class AgentMemory:
                 "limit and context_tokens are for what a query finds", hint="give a query"
             )
         with self.engine.using():
-            limits = self.engine.movement.limits
+            limits = self.engine.hot_limits
             return render(Hits(self.engine.search.front(self.agent_id, limits)))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
@@ -665,4 +656,4 @@ class AgentMemory:
         return SearchRequest([self.agent_id], [check_query(query)], most, budget)
 
     def _found(self, memory_id: str) -> Memory:
-        return reading.find(self.engine, self.agent_id, memory_id, deleted=True)
+        return read.find(self.engine, self.agent_id, memory_id, deleted=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from ..config.settings import Settings
-from ..engine import adding, agent_moves, clock, groups, reading, telling, upkeep
-from ..engine.engine import Engine, OneWriter
+from ..engine import clock, move, read, upkeep, write
+from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
@@ -21,7 +21,10 @@ from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
 from ..storage.checkpoint import file as checkpoint
 from ..storage.embedding.embedders import Embedder
+from ..storage.files import OneWriter
 from ..storage.store_sync import Progress
+from ..telling import groups, tell
+from ..telling.trust import weigh_searches
 from ..version import __version__
 from .agent_memory import AgentMemory
 from .history import checkpoint_extra, reembed
@@ -68,7 +71,7 @@ class Group:
 
     def all(self) -> list[Memory]:
         """What is on the board, oldest first, whoever asks: a look from outside the simulation."""
-        return reading.active(self.engine, groups.board_of(self.name), None, None)
+        return read.active(self.engine, groups.board_of(self.name), None, None)
 
     def forget(self, memory_id: str) -> None:
         """Purge a memory of the board now: its text and its vector are gone, from the journal too.
@@ -77,10 +80,9 @@ class Group:
         :meth:`MemoryBank.vacuum` clears the free space in the files as well. What members stored of
         it is their own.
         """
-        board = groups.board_of(self.name)
         with self.engine.using():
-            memory = reading.find(self.engine, board, memory_id, deleted=True)
-            agent_moves.forget(self.engine, board, memory)
+            memory = groups.find_on_board(self.engine, self.name, memory_id)
+            move.forget(self.engine, memory.agent_id, memory)
 
 
 @final
@@ -99,6 +101,7 @@ class MemoryBank(OneWriter):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         """The open bank itself, for the code of this package; its form may change."""
+        weigh_searches(engine)
 
     # Opening and closing
 
@@ -252,7 +255,7 @@ class MemoryBank(OneWriter):
 
         Where a memory on the way was deleted or forgotten, the chain ends, and says so.
         """
-        return telling.chain(self.engine, memory)
+        return tell.chain(self.engine, memory)
 
     def advance(self, tick: int) -> None:
         """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one.
@@ -282,7 +285,7 @@ class MemoryBank(OneWriter):
 
         Equal states have equal hashes, whatever the process, the machine or the order of agents.
         """
-        return reading.state_hash(self.engine)
+        return read.state_hash(self.engine)
 
     # Transactions
 
@@ -421,7 +424,7 @@ class MemoryBank(OneWriter):
 
     def status(self, agent_id: str | None = None) -> Status:
         """How full the bank is, or one agent's part of it, with suggestions of what to do."""
-        return upkeep.status(self.engine, agent_id)
+        return groups.status(self.engine, agent_id)
 
     def metrics(self) -> dict[str, float]:
         """Counters of what was committed since the bank was opened, by the metric's name."""
@@ -469,7 +472,7 @@ class MemoryBank(OneWriter):
         All are stored in one commit, with the same result as one by one. If one is refused, none
         is stored. The records of the result are made when they are first read.
         """
-        return adding.add_many(self.engine, items)
+        return write.add_many(self.engine, items)
 
     def search_many(
         self,
@@ -489,7 +492,7 @@ class MemoryBank(OneWriter):
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """The hits that :meth:`relevant_many` renders: pinned, then hot, then found memories."""
-        hot = self.engine.movement.limits
+        hot = self.engine.hot_limits
         return self.engine.search_many(requests, limit, context_tokens, hot=hot)
 
     def relevant_many(

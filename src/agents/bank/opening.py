@@ -12,6 +12,7 @@ from ..config.load import load_settings
 from ..config.settings import Settings
 from ..engine import clock
 from ..engine.engine import Engine
+from ..engine.move import spill_all_over_limits
 from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
@@ -91,13 +92,13 @@ def open_folder(
         if apply_caps:
             with engine.changing():
                 engine.ledger.relieve(engine.caps)
-                engine.movement.relieve_all_hot()
+                spill_all_over_limits(engine)
         if settings.storage.sync != "manual":
             engine.store.catch_up()
         open_notes(engine)
         clock.follow(engine)
         sweep_bank(path)
-        engine.observed()
+        _observe(engine)
         mark(path, journal.get("bank")["id"])
         engine.record_head()
         undo.pop_all()
@@ -123,7 +124,7 @@ def open_in_memory(
         settings = _at_work(settings)
         engine = Engine(None, journal, settings, chosen, count_tokens, None)
         clock.follow(engine)
-        engine.observed()
+        _observe(engine)
         undo.pop_all()
     return engine
 
@@ -155,6 +156,14 @@ def copy_of(
         engine.settings_with = lambda texts: load(assignments=texts)
         undo.pop_all()
     return engine
+
+
+def _observe(engine: Engine) -> None:
+    """Let OpenTelemetry read the metrics, if ``telemetry.enabled`` is true."""
+    if engine.settings.telemetry.enabled:
+        from ..engine import telemetry  # it imports OpenTelemetry, which may not be installed
+
+        telemetry.observe(engine)
 
 
 def open_restored(

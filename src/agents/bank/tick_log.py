@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine import groups
 from ..engine.engine import Engine
+from ..engine.move import hot_utilization
 from ..errors import ConfigError, InvalidInput
 from ..memory.events import Changes, Event, decode
 from ..memory.records import Hits
@@ -20,6 +20,7 @@ from ..search.request import SearchRequest
 from ..storage.interrupts import first
 from ..storage.journal.ticks import TickNote, TickRow
 from ..storage.state.state import Accesses
+from ..telling import groups
 
 _MEMORY, _SCORE = itemgetter(0), itemgetter(1)
 _TIER, _SEQUENCE, _TEMPERATURE = itemgetter(3), itemgetter(6), itemgetter(10)
@@ -40,7 +41,7 @@ def given(bank: Engine, requests: Iterable[tuple[str, str]]) -> Given:
     with bank.using():
         agents, queries = check_searches(requests)
         limits = bank.limits_of(None, None)
-        found = bank.found(SearchRequest(agents, queries, *limits, hot=bank.movement.limits))
+        found = bank.found(SearchRequest(agents, queries, *limits, hot=bank.hot_limits))
         columns = _in_order(found.accesses, len(agents))
         if columns is None:
             return given_hits(found.hits)
@@ -152,7 +153,7 @@ class TickLog:
             counts = resident.temperature_counts()
             return {
                 **{TEMPERATURE_NAMES[each]: n - boards[each] for each, n in counts.items()},
-                "hot_utilization": bank.movement.utilization(),
+                "hot_utilization": hot_utilization(bank),
                 "hit_rate": round(hits / len(found), 6) if found else 0.0,
             }
 

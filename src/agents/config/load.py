@@ -31,6 +31,14 @@ _OPTIONS = (
     ("simulation", "policy", "policy_options"),
 )
 
+_GONE = MappingProxyType(
+    {
+        "retrieval": ("fusion", "diversity"),
+        "status": ("unpin_after", "unpin_below", "stale_after", "duplicate_at"),
+    }
+)
+"""Keys that a bank may keep from when they were settings. They mean nothing any more."""
+
 
 def load_settings(
     config: str | os.PathLike[str] | Mapping[str, object] | Settings | None = None,
@@ -73,7 +81,7 @@ def load_settings(
             )
         layers.insert(0, [_preset(preset)])
     if base is not None and not isinstance(config, Settings):  # Settings name every value already
-        layers.insert(0, [copy_plain(base, "the bank's settings")])
+        layers.insert(0, [copy_plain(_without_gone(base), "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
     _check([_changed(document, defaults) for layer in layers for document in layer])
@@ -94,6 +102,18 @@ def load_settings(
             hint="give one of them a weight",
         )
     return settings
+
+
+def _without_gone(kept: Mapping[str, object]) -> Mapping[str, object]:
+    """What a bank keeps, without the keys that are no longer settings."""
+    if not isinstance(kept, dict):  # loading it finds what is wrong
+        return kept
+    return {
+        name: {key: value for key, value in section.items() if key not in _GONE.get(name, ())}
+        if isinstance(section, dict)
+        else section
+        for name, section in kept.items()
+    }
 
 
 def preset_settings(name: str) -> dict[str, Any]:

@@ -147,9 +147,9 @@ def _do_what_is_due(bank: Engine, before: int) -> None:
     ticks, tick = bank.settings.clock.ticks, bank.tick
     fade_every = max(1, ticks(bank.settings.decay.every))
     if tick > before:
-        bank.movement.sweep(fade_every, before)
+        upkeep.sweep_tick(bank, fade_every, before)
     if tick - before >= 2 * fade_every:  # what faded to warm may have faded to cold
-        bank.movement.sweep(fade_every, before)
+        upkeep.sweep_tick(bank, fade_every, before)
     every = bank.settings.temperature.compact_every
     compact_every = every and ticks(every)
     if compact_every and tick // compact_every > before // compact_every:

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -11,15 +12,18 @@ from pathlib import Path
 from typing import NamedTuple, final
 from weakref import WeakSet
 
-from ..config.settings import Settings
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config.settings import TIERS, Duration, Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter, whole_tokens
-from ..memory.events import Start
+from ..memory.events import Changes
 from ..memory.records import Hits, Memory
-from ..memory.requests import NewMemories, check_searches, check_whole
-from ..memory.tiers import Tier
-from ..movement.movement import Movement
+from ..memory.requests import check_searches, check_whole
 from ..rules.caps import Caps
+from ..rules.compaction import Rule, parse_rules
+from ..rules.decay import Decay, limits
 from ..rules.spill import HotLimits
 from ..search.request import SearchRequest
 from ..search.search import Found, Search
@@ -41,10 +45,6 @@ from ..storage.mem0.models import Extractor
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
-from ..storage.vectors import Quantised
-from .metrics import Metrics
-
-__all__ = ["Changing", "Engine", "OneWriter", "Staged"]
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,15 @@ class Engine(OneWriter):
         state.shelf.count_tokens = count_tokens = whole_tokens(count_tokens)
         self.ledger = Ledger(journal, state)
         self.ledger.unsaved_embeddings = self.embedder.unsaved
-        self.movement = Movement(self.ledger, settings, count_tokens)
+        self.count_tokens = count_tokens
+        temperature = settings.temperature
+        self.hot_limits = HotLimits.of(temperature.hot_max_tokens, temperature.hot_max_facts)
+        self.rules = _rules(settings)
+        """By which compaction moves memories."""
+        self.idle_limits = _idle_limits(settings)
+        """After how many idle ticks memories cool; None if memories do not fade."""
+        self.grace = settings.clock.ticks(settings.retention.grace)
+        """For how many ticks a deleted memory can be restored."""
         self.store = StoreSync(journal, state, settings.store, folder, identity["id"])
         self.search = Search(state, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
@@ -153,34 +161,6 @@ class Engine(OneWriter):
             "use the bank in the process that opened it, or start processes by spawn",
         )
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
-
-    def add_new(self, new: NewMemories) -> Sequence[Memory]:
-        """Store memories that are checked, whatever their keys, and beside equal ones."""
-        starts = self.movement.starts(new.tiers, new.options, self.tick)
-        with self.changing():
-            self.movement.expire_of(dict.fromkeys(new.agents))
-            vectors = self.embedder.encode(new.contents)  # may wait for a server
-            with gc_paused() if len(new.agents) > 1 else nullcontext():
-                if not self._may_end_between(new):
-                    return self._add(new, starts, vectors)
-                stored: list[Memory] = []
-                for place, agent_id in enumerate(new.agents):
-                    one = slice(place, place + 1)
-                    self.movement.expire_of([agent_id])
-                    own = NewMemories._make([column[one] for column in new])
-                    stored += self._add(own, starts[one], vectors[one])
-                return stored
-
-    def _add(
-        self, new: NewMemories, starts: Sequence[Start | None], vectors: Quantised
-    ) -> Sequence[Memory]:
-        return self.ledger.add_many(new, starts, vectors, self.caps, self.movement.relieve_hot)
-
-    def _may_end_between(self, new: NewMemories) -> bool:
-        """Whether a memory may expire because of one of these, before the next is stored."""
-        if len(new.agents) == 1 or Tier.PINNED not in new.tiers:
-            return False
-        return self.movement.has_overdue_pin(dict.fromkeys(new.agents))
 
     def search_many(
         self,
@@ -315,12 +295,64 @@ class Engine(OneWriter):
             return most, memory.context_tokens
         return most, check_whole("context_tokens", tokens, least=1)
 
-    def observed(self) -> None:
-        """Let OpenTelemetry read the metrics, if ``telemetry.enabled`` is true."""
-        if self.settings.telemetry.enabled:
-            from . import telemetry  # it imports OpenTelemetry, which may not be installed
 
-            telemetry.observe(self)
+def _rules(settings: Settings) -> tuple[Rule, ...]:
+    """The rules of compaction; a duration of a rule may be a setting's name."""
+    ticks, inactive = settings.clock.ticks, settings.temperature.inactive_preference
+
+    def named(duration: Duration) -> int:
+        return ticks(inactive if duration == "inactive_preference" else duration)
+
+    return parse_rules(settings.temperature.rules, named)
+
+
+def _idle_limits(settings: Settings) -> NDArray[np.int64] | None:
+    decay, ticks = settings.decay, settings.clock.ticks
+    if not decay.enabled:
+        return None
+    half_lives = tuple(ticks(decay.half_life.get(tier, 0)) for tier in TIERS)
+    return limits(Decay(half_lives, decay.hot_below, decay.warm_below))
+
+
+class Metrics:
+    """Counters since the bank was opened. Only the latency differs from machine to machine."""
+
+    def __init__(self) -> None:
+        self.searches = 0
+        """Searches with a query that is not blank."""
+        self.answered = 0
+        """Searches that returned a memory with a score of at least ``temperature.min_score``."""
+        self.recalls = 0
+        self.recall_latency_ms = 0.0
+        """How long the last recall took."""
+        self.on_recall: Callable[[float], None] | None = None
+        """Called with the latency of each recall."""
+
+    @contextmanager
+    def timed_recall(self) -> Iterator[None]:
+        """Count a recall and measure its time."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.recalls += 1
+            self.recall_latency_ms = (time.perf_counter() - begun) * 1000
+            if self.on_recall is not None:
+                self.on_recall(self.recall_latency_ms)
+
+    def values(self, committed: Changes, hot_utilization: float) -> dict[str, float]:
+        """Every metric by its name; ``committed`` are all changes since the bank was opened."""
+        return {
+            "memory_hot_utilization": hot_utilization,
+            "memory_spill_count": committed.spilled,
+            "memory_recall_count": self.recalls,
+            "memory_promotion_count": committed.promoted,
+            "memory_recall_latency_ms": self.recall_latency_ms,
+            "memory_hit_rate": self.answered / self.searches if self.searches else 0.0,
+            "memory_demotion_count": committed.demoted,
+            "memory_expiration_count": committed.expired,
+            "memory_purge_count": committed.purged,
+        }
 
 
 @final

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..config.settings import ClockSettings, thawed
 from ..memory.context import TokenCounter, approximate_tokens, cost
 from ..memory.records import memory_id
+from ..memory.requests import check_agent_id, is_of_agent
 from ..memory.tiers import (
     RETENTION_NAMES,
     TEMPERATURE_NAMES,
@@ -19,11 +20,11 @@ from ..memory.tiers import (
     Temperature,
     Tier,
 )
-from ..movement.compaction import beyond_limit
 from ..rules.spill import ANY_NUMBER, HotFact, HotLimits, choose_spill
 from ..storage.columns.agent_columns import AgentColumns
 from .engine import Engine
-from .groups import group_of, groups, groups_of
+from .move import hot_facts
+from .upkeep import beyond_limit
 
 _MOST_COLD = 10_000
 """How many cold memories are read in all: 20 ms. An agent with more than the rest is skipped."""
@@ -142,19 +143,16 @@ class Status(NamedTuple):
         }
 
 
-def look(bank: Engine, agent_id: str | None) -> Status:
-    """The status of all agents, or of one.
+def status(bank: Engine, agent_id: str | None) -> Status:
+    """:meth:`MemoryBank.status`: of all agents, or of one.
 
     Suggestions cost a bounded time. Up to 10,000 cold memories are read to see which were recalled
     and which would be pruned; an agent's cold memories are read together or not at all. The counts
     are always exact.
     """
-    return _Look(bank, agent_id).status()
-
-
-def _agents_in(names: Iterable[str]) -> list[str]:
-    """The agents among the owners of memories; the others are boards of groups."""
-    return sorted([name for name in names if group_of(name) is None])
+    agent = None if agent_id is None else check_agent_id(agent_id)
+    with bank.using():
+        return _Look(bank, agent).status()
 
 
 class _Look:
@@ -162,27 +160,27 @@ class _Look:
 
     def __init__(self, bank: Engine, agent_id: str | None) -> None:
         self._resident = resident = bank.state
-        self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
-        self._count, self._agent_id = bank.search.count_tokens, agent_id
+        self._bank, self._settings, self._caps = bank, bank.settings, bank.caps
+        self._count, self._agent_id = bank.count_tokens, agent_id
         self._embedder = bank.embedder.embedder.name
         self._store = None
         if agent_id is None:
             provider, behind = bank.settings.store.provider, bank.store.commits_behind
             self._store = StoreStatus(provider, behind, bank.store.problem)
         if agent_id is None:
-            self._blocks = [resident.blocks.peek(name) for name in _agents_in(resident.blocks)]
+            agents = sorted(filter(is_of_agent, resident.blocks))
+            self._blocks = [resident.blocks.peek(name) for name in agents]
         else:
             self._blocks = [resident.block(agent_id)]
-        self._groups = len(groups(bank) if agent_id is None else groups_of(bank, agent_id))
         shelf = resident.shelf.counts(agent_id)
-        self._shelf = {at: each for at, each in shelf.items() if group_of(at[0]) is None}
+        self._shelf = {at: each for at, each in shelf.items() if is_of_agent(at[0])}
         self._owners = np.repeat(
             np.arange(len(self._blocks)), [block.size for block in self._blocks]
         )
         tiers = [np.empty(0, np.int8), *[block.tiers for block in self._blocks]]
         self._tier_of = np.concatenate(tiers).astype(np.int64)
         expired = resident.expired(agent_id)
-        self._expired = [each for each in expired if group_of(each.agent_id) is None]
+        self._expired = [each for each in expired if is_of_agent(each.agent_id)]
         self._over = {(each.agent_id, each.sequence) for each in self._expired}
         self._alive = np.concatenate([np.empty(0, bool), *map(self._alive_in, self._blocks)])
         self._hot = self._hot_rows()
@@ -191,7 +189,7 @@ class _Look:
         ]
 
     def status(self) -> Status:
-        limits, use = self._movement.limits, self._use
+        limits, use = self._bank.hot_limits, self._use
         fullest = sorted(use, key=lambda each: (-each.utilization, each.agent_id))
         return Status(
             self._agent_id,
@@ -210,7 +208,6 @@ class _Look:
             self._tiers(),
             self._retention(),
             tuple(self._suggestions()),
-            self._groups,
         )
 
     def _hot_rows(self) -> list[list[int]]:
@@ -232,7 +229,7 @@ class _Look:
         return ~block.expired(self._resident.tick)
 
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
-        limits, count = self._movement.limits, self._count
+        limits, count = self._bank.hot_limits, self._count
         if not rows:  # with many agents, most have no hot memory
             return AgentStatus(block.agent_id, 0, 0, 0.0, 0.0)
         tokens = sum([cost(memory, count) for memory in block.memories(rows)])
@@ -306,10 +303,10 @@ class _Look:
             yield Suggestion("sync", "", f"mem0's store lacks memories: {self._store.problem}", ())
 
     def _spills(self) -> Iterator[Suggestion]:
-        limits, above = self._movement.limits, self._settings.status.spill_above
+        limits, above = self._bank.hot_limits, self._settings.status.spill_above
         for block, used in zip(self._blocks, self._use, strict=True):
             if used.utilization > above:
-                facts = self._movement.hot.facts(block)
+                facts = hot_facts(self._bank, block)
                 hot = [each for each in facts if (block.agent_id, each.sequence) not in self._over]
                 leaving = spill_sequences(hot, limits, above)
                 ids, auto_spill = _ids(block, leaving), self._settings.temperature.auto_spill

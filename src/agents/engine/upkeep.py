@@ -1,18 +1,42 @@
-"""The care of a bank: compaction, pruning, sweeps, its status, and mem0's store."""
+"""The care of a bank: compaction, pruning, sweeps, and its files."""
 
-from collections import Counter
+import re
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import BankError
-from ..memory.records import Compaction, RuledMove, memory_id
-from ..memory.requests import check_agent_id, check_whole
-from ..memory.tiers import Temperature
+from ..memory.context import cost
+from ..memory.events import BY_RULE
+from ..memory.records import NEVER, PLAIN, Compaction, Memory, RuledMove, memory_id
+from ..memory.requests import check_agent_id, check_whole, is_of_agent
+from ..memory.tiers import Retention, Temperature, Tier
+from ..rules.compaction import Facts, Move, Rule, plan, resting_places
+from ..rules.decay import SLOWEST, slownesses
+from ..rules.prune import choose_prune
+from ..rules.relevance import relevance
+from ..rules.transitions import cooler
+from ..storage.columns.agent_columns import AgentColumns
+from ..storage.note import is_of_note, note_of
+from ..storage.record import ColdFact
 from ..storage.reembedding import discard_new_vectors
 from ..storage.store_sync import Progress
 from .engine import Engine
-from .groups import is_board
-from .long_names import forget_unused
-from .status import Status, look
+from .move import expire, forget, hot_utilization
+
+DIRECTORY = "@@names"
+"""The agent whose memories are the texts of long names, each under its name as a key."""
+LONG_NAME = re.compile(r"@@[0-9a-f]{64}")
+"""A long name: adapters make one of a text that is longer than an agent id, or than a key.
+
+``@@`` and the text's SHA-256 are the id of an agent, or the end of a memory's key.
+"""
+_LENGTH_OF_NAME = 66
 
 
 class _DryRun(Exception):
@@ -22,11 +46,11 @@ class _DryRun(Exception):
 def agents(bank: Engine) -> list[str]:
     """The ids of all agents that ever stored a memory, in alphabetical order."""
     with bank.using():
-        return [owner for owner in _owners(bank) if not is_board(owner)]
+        return list(filter(is_of_agent, _owners(bank)))
 
 
 def _owners(bank: Engine) -> list[str]:
-    """The ids of all agents and boards that ever stored a memory, in alphabetical order."""
+    """The ids under which memories were ever stored, in alphabetical order: agents and others."""
     blocks = bank.state.blocks
     # An agent that only trusts or distrusts has a block, and no memory yet.
     return sorted(
@@ -38,7 +62,7 @@ def _chosen(bank: Engine, agent_id: str | None) -> list[str]:
     return _owners(bank) if agent_id is None else [check_agent_id(agent_id)]
 
 
-# Movement
+# Compaction by the bank's rules
 
 
 def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
@@ -48,14 +72,14 @@ def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
     pruned = 0
     with suppress(_DryRun), bank.changing():
         for agent in _chosen(bank, agent_id):
-            own: list[RuledMove] = []
+            supposed: list[RuledMove] = []
             if dry_run:
-                own = bank.movement.would_move(agent)
-                moves += own
+                supposed = _would_move(bank, agent)
+                moves += supposed
             else:
-                counts += bank.movement.compact(agent)
+                counts += _compact(bank, agent)
             if bank.settings.temperature.auto_prune:
-                pruned += len(bank.movement.prune(agent, dry_run=dry_run, after=own))
+                pruned += len(_prune(bank, agent, dry_run=dry_run, after=supposed))
         counts.update(move.to for move in moves)
         if dry_run:
             raise _DryRun
@@ -63,40 +87,217 @@ def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
     return Compaction(hot, warm, cold, pruned, tuple(moves))
 
 
+def _compact(bank: Engine, agent_id: str) -> Counter[Temperature]:
+    """Apply the rules to one agent's memories; the number of moves to each temperature."""
+    moves, sequences = _plan(bank, agent_id)
+    going = defaultdict[tuple[Temperature, str], list[int]](list)
+    for row, to, rule in moves:
+        going[to, rule].append(sequences[row])
+    for to, rule in sorted(going, key=lambda each: -each[0]):  # cold first
+        bank.ledger.move(agent_id, going[to, rule], to, BY_RULE + rule)
+    return Counter(to for _, to, _ in moves)
+
+
+def _would_move(bank: Engine, agent_id: str) -> list[RuledMove]:
+    """The moves of :func:`_compact`. It deletes expired memories: the caller undoes that."""
+    moves, sequences = _plan(bank, agent_id)
+    memories = bank.state.memories(agent_id, [sequences[move.row] for move in moves])
+    return [
+        RuledMove(memory, move.to, move.rule) for memory, move in zip(memories, moves, strict=True)
+    ]
+
+
+def _plan(bank: Engine, agent_id: str) -> tuple[list[Move], list[int]]:
+    """The moves by row number, and the sequence number of each row; what expired is deleted."""
+    expire(bank, agent_id, everywhere=True)
+    state = bank.state
+    cold = _cold(bank, agent_id) if any(map(_lifts, bank.rules)) else []
+    facts, sequences = _facts_of(state.block(agent_id), cold, state.tick)
+
+    def tokens(row: int) -> int:
+        (memory,) = state.memories(agent_id, [sequences[row]])
+        return cost(memory, bank.count_tokens)
+
+    return plan(facts, bank.rules, bank.hot_limits, tokens), sequences
+
+
+def _cold(bank: Engine, agent_id: str) -> list[ColdFact]:
+    bank.state.check_shelf(agent_id)
+    return bank.state.shelf.cold(agent_id)
+
+
+def _lifts(rule: Rule) -> bool:
+    """Whether a rule may make a cold memory warmer."""
+    at = rule.when.temperatures
+    return rule.to != Temperature.COLD and (at is None or Temperature.COLD in at)
+
+
+def _facts_of(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:
+    """The facts of the resident memories and of these cold ones, and their sequence numbers."""
+    sequences: list[int] = block.column("sequence").tolist()
+    created, last = block.column("created"), block.column("last")
+    accesses, kinds = block.column("accesses"), block.traits()
+    tiers, temperatures = block.tiers, block.temperatures
+    if cold:
+        sequences += [each.sequence for each in cold]
+        order = np.argsort(sequences, kind="stable")
+        sequences = [sequences[place] for place in order.tolist()]
+        created = np.append(created, [each.created_tick for each in cold])[order]
+        last = np.append(last, [each.last_access_tick for each in cold])[order]
+        accesses = np.append(accesses, [each.access_count for each in cold])[order]
+        kinds = [*kinds, *(each.traits for each in cold)]
+        kinds = [kinds[place] for place in order.tolist()]
+        tiers = np.append(tiers, np.array([each.tier for each in cold], np.int8))[order]
+        more = np.full(len(cold), Temperature.COLD, np.int8)
+        temperatures = np.append(temperatures, more)[order]
+    facts = Facts(
+        tiers,
+        temperatures,
+        tick - created,
+        tick - np.maximum(last, created),
+        accesses,
+        [each or PLAIN for each in kinds],
+    )
+    return facts, sequences
+
+
+# Pruning
+
+
 def prune(bank: Engine, agent_id: str | None, *, dry_run: bool) -> list[str]:
     """:meth:`MemoryBank.prune`."""
-    found: list[str] = []
+    ids: list[str] = []
     with suppress(_DryRun), bank.changing():
         for agent in _chosen(bank, agent_id):
             prefix = bank.state.block(agent).prefix
-            pruned = bank.movement.prune(agent, dry_run=dry_run)
-            found += [memory_id(prefix, sequence) for sequence in pruned]
+            ids += [memory_id(prefix, number) for number in _prune(bank, agent, dry_run=dry_run)]
         if dry_run:
             raise _DryRun
-    return found
+    return ids
+
+
+def _prune(
+    bank: Engine, agent_id: str, *, dry_run: bool = False, after: Sequence[RuledMove] = ()
+) -> list[int]:
+    """Archive cold memories beyond ``temperature.max_cold_items``; their sequence numbers.
+
+    A dry run archives nothing, and may suppose that the moves ``after`` were made. It deletes
+    expired memories: the caller undoes that.
+    """
+    expire(bank, agent_id, everywhere=True)
+    gone = {move.memory.sequence for move in after}
+    cold: list[ColdFact | Memory] = [
+        fact for fact in _cold(bank, agent_id) if fact.sequence not in gone
+    ]
+    cold += [move.memory for move in after if move.to is Temperature.COLD]
+    cold.sort(key=lambda each: each.sequence)
+    chosen = beyond_limit(cold, bank.settings.temperature.max_cold_items)
+    if not dry_run:
+        bank.ledger.retain(agent_id, chosen, Retention.ARCHIVED, "prune")
+    return chosen
+
+
+def beyond_limit(cold: Sequence[ColdFact | Memory], most: int) -> list[int]:
+    """The sequence numbers of the cold memories that a prune to ``most`` memories archives."""
+    return choose_prune(
+        np.array([each.sequence for each in cold], np.int64),
+        np.array([each.tier for each in cold], np.int8),
+        np.array([_relevance(each) for each in cold], np.float64),
+        np.array([each.access_count for each in cold], np.int64),
+        most,
+    )
+
+
+def _relevance(cold: ColdFact | Memory) -> float:
+    if isinstance(cold, Memory):
+        return cold.relevance
+    return relevance(cold.use_record, cold.access_count)
+
+
+# The passing of time
 
 
 def sweep(bank: Engine, every: int) -> None:
     """:meth:`MemoryBank.sweep`."""
     check_whole("every", every, least=1)
     with bank.changing():
-        bank.movement.sweep(every)
+        sweep_tick(bank, every)
 
 
-# Looking
+def sweep_tick(bank: Engine, every: int = 1, since: int | None = None) -> None:
+    """Delete expired memories, purge long deleted ones, and cool faded ones.
+
+    The memories of one agent fade in one of ``every`` ticks: now, if the agent's turn is in
+    this tick, or in a tick after ``since``, the tick of the last sweep.
+    """
+    state, tick, idle_limits = bank.state, bank.tick, bank.idle_limits
+    since = tick - 1 if since is None else since
+    # Sorted, because events must not depend on the order in which agents came.
+    blocks = state.blocks
+    agents = blocks if idle_limits is not None else blocks.with_expiry(tick)
+    for agent_id in sorted(agents):
+        block = blocks[agent_id]
+        expire(bank, agent_id)
+        if idle_limits is None or block.next_decay > tick:
+            continue
+        shift = zlib.crc32(agent_id.encode())
+        if (tick + shift) // every > (since + shift) // every:  # it had its turn
+            _fade(bank, block, idle_limits)
+    for agent_id, (expired, _) in state.shelf.due(tick, -1).items():
+        bank.ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+    _purge(bank, tick - bank.grace)
 
 
-def status(bank: Engine, agent_id: str | None) -> Status:
-    """:meth:`MemoryBank.status`."""
-    agent = None if agent_id is None else check_agent_id(agent_id)
-    with bank.using():
-        return look(bank, agent)
+def _purge(bank: Engine, deleted_before: int) -> None:
+    """Purge the memories that were deleted before a tick."""
+    state, gone = bank.state, dict[str, list[Memory]]()
+    for agent_id, (_, over) in state.shelf.due(state.tick, deleted_before).items():
+        found = [state.memory(agent_id, sequence) for sequence in over]
+        # A chunk that is still in its note stays deleted: after a purge, it would be indexed
+        # again.
+        notes = state.block(agent_id).notes
+        gone[agent_id] = [each for each in found if each and not note_of(each, notes)]
+    # The journal keeps the texts of notes, and earlier states need their memories.
+    chunks = [each for own in gone.values() for each in own if is_of_note(each)]
+    kept = bank.ledger.kept_chunks(chunks)
+    for agent_id, own in gone.items():
+        is_kept = [is_of_note(each) and (agent_id, each.sequence) in kept for each in own]
+        bank.ledger.purge([each for each, it in zip(own, is_kept, strict=True) if not it])
+        bank.ledger.purge(list(compress(own, is_kept)), redacted=False)
+
+
+def _fade(bank: Engine, block: AgentColumns, idle_limits: NDArray[np.int64]) -> None:
+    """Cool the memories of an agent that lay idle for too long."""
+    tick = bank.tick
+    last = np.maximum(block.column("last"), block.column("created"))
+    # The place of each memory's limit in the flattened table.
+    groups = block.tiers.astype(np.int64) * len(Temperature) + block.temperatures
+    slowness = slownesses(block.column("accesses"))
+    places = groups * (SLOWEST + 1) + slowness
+    due = last + np.minimum(idle_limits.ravel().take(places), NEVER - last)
+    rows = (due <= tick).nonzero()[0]
+    any_due = len(rows) > 0
+    if any_due and block.hot:  # a memory that a rule keeps hot does not fade
+        facts, _ = _facts_of(block, (), tick)
+        faded = np.full_like(facts.temperatures, Temperature.WARM)
+        back = resting_places(facts._replace(temperatures=faded), bank.rules)
+        stays = (block.temperatures == Temperature.HOT) & (back == Temperature.HOT)
+        rows = rows[~stays[rows]]
+    fading = {
+        cooler(now): [block.sequence(row) for row in rows[block.temperatures[rows] == now].tolist()]
+        for now in (Temperature.HOT, Temperature.WARM)
+    }
+    # A memory that is added later fades after the shortest limit, or later.
+    later = due[due > tick].min(initial=tick + int(idle_limits.min()))
+    for to, sequences in fading.items():
+        bank.ledger.move(block.agent_id, sequences, to, "decay")
+    block.next_decay = tick if any_due else int(later)  # a faded memory may fade again
 
 
 def metrics(bank: Engine) -> dict[str, float]:
     """:meth:`MemoryBank.metrics`."""
     with bank.using():
-        return bank.metrics.values(bank.ledger.totals, bank.movement.utilization())
+        return bank.metrics.values(bank.ledger.totals, hot_utilization(bank))
 
 
 # The files
@@ -106,7 +307,7 @@ def vacuum(bank: Engine, progress: Progress | None) -> list[str]:
     """:meth:`MemoryBank.vacuum`."""
     with bank.using():
         _check_outside(bank, "a bank can't be vacuumed")
-        forget_unused(bank)
+        forget_unused_names(bank)
         bank.ledger.commit()
         left: list[str] = []
         if bank.folder is not None and bank.journal.last_purge() is not None:
@@ -133,3 +334,35 @@ def repair_store(bank: Engine, progress: Progress | None) -> list[str]:
 def _check_outside(bank: Engine, refused: str) -> None:
     if bank.ledger.in_transaction:
         raise BankError(f"{refused} inside a transaction", hint="leave it first")
+
+
+def forget_unused_names(bank: Engine) -> None:
+    """Purge the texts whose names nothing has: no agent with a memory or a note, and no key."""
+    kept = [each for each in _memories(bank, DIRECTORY) if each.tier is not Tier.PINNED]
+    unused = {each.key for each in kept if LONG_NAME.fullmatch(each.key or "")}
+    blocks = bank.state.blocks
+    for owner in [each for each in blocks if each != DIRECTORY]:
+        if not unused:
+            return
+        memories = _memories(bank, owner)
+        unused -= {each.key[-_LENGTH_OF_NAME:] for each in memories if each.key is not None}
+        own = blocks[owner]
+        if memories or (own.has_extras and own.notes):
+            unused.discard(owner)
+    if unused:
+        with bank.changing():
+            for memory in kept:
+                if memory.key in unused:
+                    forget(bank, DIRECTORY, memory)
+
+
+def _memories(bank: Engine, agent_id: str) -> list[Memory]:
+    """All memories of an agent or a board that were not purged, whatever became of them."""
+    state = bank.state
+    state.check_shelf(agent_id)
+    block = state.block(agent_id)
+    shelved = [
+        each for retention in Retention for each in state.shelf.of_agent(agent_id, retention)
+    ]
+    found = block.memories(range(block.size))
+    return found + [each.memory(agent_id, block.prefix) for each in shelved]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..bank.memory_bank import MemoryBank
 from ..config.yaml_files import read_file
-from ..engine import adding, groups
+from ..engine import write
 from ..errors import ConfigError, InvalidAgentId, InvalidInput, StoreError, TierFull
 from ..memory.metadata import RESERVED_METADATA_KEYS, KeptMetadata
 from ..memory.records import KEY, KINDS, Memory, check_tags, sequence_of
@@ -31,6 +31,7 @@ from ..storage.files import TemporaryFolder
 from ..storage.mem0.providers import check_vector_store
 from ..storage.mem0.reading import read_rows
 from ..storage.state.state import State
+from ..telling import groups
 from .row_files import New, Row, check_row
 
 _OWNERS = ("user_id", "agent_id")
@@ -465,9 +466,9 @@ def _added_part(bank: MemoryBank, part: Sequence[New], ids: NewIds) -> Iterator[
 def _added_apart(bank: MemoryBank, rows: Iterable[New]) -> Iterator[Memory]:
     for is_apart, run in groupby(rows, _is_apart):
         if is_apart:
-            yield from bank.engine.add_new(NewMemories.of(map(_startable, run)))
+            yield from write.store(bank.engine, NewMemories.of(map(_startable, run)))
         else:
-            yield from adding.add_new(bank.engine, NewMemories.of(map(_startable, run)))
+            yield from write.add_new(bank.engine, NewMemories.of(map(_startable, run)))
 
 
 def _is_apart(new: New) -> bool:

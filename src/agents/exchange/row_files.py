@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..bank.memory_bank import MemoryBank
-from ..engine import groups
 from ..errors import InvalidInput, InvalidMetadata
 from ..memory.context import one_line
 from ..memory.metadata import KeptMetadata
@@ -32,6 +31,7 @@ from ..memory.requests import NewMemory, check_agent_id, check_new, check_whole
 from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_text
 from ..memory.tiers import Retention, Temperature, Tier
 from ..storage.files import sweep_beside
+from ..telling import groups
 from ..tools.shapes import KEPT, memory_json
 
 FIELDS = ("agent_id", *KEPT["properties"])

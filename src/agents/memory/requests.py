@@ -299,6 +299,14 @@ def check_agent_id(agent_id: object) -> str:
     )
 
 
+def is_of_agent(owner: str) -> bool:
+    """Whether what is stored under this id is an agent's.
+
+    An id that begins with a dot is no agent's. What is stored under it counts with no agent.
+    """
+    return owner[:1] != "."
+
+
 def are_agent_ids(ids: Sequence[Any]) -> bool:
     """Whether :func:`check_agent_id` would return each of these ids unchanged."""
     if set(map(type, ids)) != {str}:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple, final
 
 from ..engine.engine import Changing, Engine, Staged
+from ..engine.write import store
 from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
 from ..memory.requests import NewMemories, check_content, check_new
@@ -326,11 +327,12 @@ class NoteIndex:
         most, agent = self.bank.settings.memory.max_content_bytes, self.agent_id
         # All but text and tier is equal for all chunks, and is checked once.
         *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)
-        return self.bank.add_new(
+        return store(
+            self.bank,
             NewMemories.of(
                 (agent, check_content(chunk.text, most), tier, metadata, options)
                 for chunk, tier in chunks
-            )
+            ),
         )
 
     def kept(self) -> dict[str, Note]:

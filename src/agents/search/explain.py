@@ -15,9 +15,8 @@ from ..memory.tiers import Retention, Temperature, Tier
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.state import State
 from .hybrid_score import HybridScore
-from .ranker import similarities
+from .ranker import Weigher, similarities
 from .request import SearchRequest
-from .trusting import Trusting
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
@@ -49,7 +48,7 @@ def explained(
     memories: Iterable[Memory],
     unscored: Callable[[Memory], Hit],
     tick: int,
-    trusting: Trusting | None = None,
+    weigher: Weigher | None = None,
 ) -> list[Explanation]:
     """What became of each memory: the given ones in their order, then the rest.
 
@@ -60,7 +59,7 @@ def explained(
     heirs = _successors(memories, block)
     parts = _parts(block, seen.asked, seen.hidden)
     rows: dict[int, Explanation] = {}
-    trust_in = _full_trust if trusting is None else trusting.of
+    trust_in = _full_trust if weigher is None else weigher.of
 
     def tell(hits: Iterable[Hit], reason: Callable[[Memory], str]) -> None:
         for hit in hits:

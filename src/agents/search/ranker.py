@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import simsimd
@@ -21,12 +21,21 @@ from ..storage.state.state import Accesses, split_by_count
 from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
 from .scope import Scope, pinned_in
-from .trusting import Trusting
 
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _PINNED, _NORMAL = int(Tier.PINNED), int(Tier.NORMAL)
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
+
+
+class Weigher(Protocol):
+    """Gives each memory a factor, from 0 to 1, by which its score and its boost count."""
+
+    def factors(self, block: AgentColumns) -> NDArray[np.float64] | None:
+        """The factor of each resident memory of an agent; None if all are 1."""
+
+    def of(self, memory: Memory) -> float:
+        """The factor of one memory, resident or not."""
 
 
 class Front(NamedTuple):
@@ -52,7 +61,7 @@ class Scored(NamedTuple):
     tiers: Callable[[NDArray[np.intp]], NDArray[np.int8]]
     """The tiers of the memories in these columns; each search has a row of columns."""
     front: Front
-    trust: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
+    factors: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     """The factors of the memories in these columns; None if all are 1."""
     matches: Mapping[int, NDArray[np.float64]] = MappingProxyType({})
     """For searches with a least score, by their place in the group: what was compared with it."""
@@ -65,7 +74,6 @@ class Ranker:
         self,
         boosts: Sequence[float],
         multiplier: int,
-        trusting: Trusting | None = None,
         *,
         pins_first: bool = True,
     ) -> None:
@@ -76,7 +84,8 @@ class Ranker:
         self._boost_objects = np.array(self._boost_array.tolist(), object)
         self.multiplier = multiplier
         """How many candidates there are for each result."""
-        self._trusting = trusting
+        self.weigher: Weigher | None = None
+        """What multiplies the score and the boost of each memory; None if nothing does."""
 
     # Many searches
 
@@ -95,7 +104,7 @@ class Ranker:
         """
         given: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
-        for group in score(chosen, asked.vectors, own_scopes, asked, self._trusting):
+        for group in score(chosen, asked.vectors, own_scopes, asked, self.weigher):
             scored = group._replace(members=[worded[member] for member in group.members])
             wanted, ranked = self._ranked(scored, limit, scopes)
             cuts = np.minimum(ranked.counts, wanted)
@@ -161,7 +170,7 @@ class Ranker:
         """
         if len(blocks) == 1:  # a few rows are read faster one by one
             return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
-        if self._trusting is not None:
+        if self.weigher is not None:
             cuts = counts.cumsum()[:-1]
             parts = zip(blocks, np.split(rows, cuts), np.split(scores, cuts), strict=True)
             found = [
@@ -196,10 +205,10 @@ class Ranker:
         return wanted, rank(scored.scores, self._boosts_of(scored), wanted, self.multiplier)
 
     def _boosts_of(self, scored: Scored) -> Boosts:
-        boosts, trust = self._boost_array, scored.trust
-        if trust is None:
+        boosts, factors = self._boost_array, scored.factors
+        if factors is None:
             return lambda columns: boosts[scored.tiers(columns)]
-        return lambda columns: boosts[scored.tiers(columns)] * trust(columns)
+        return lambda columns: boosts[scored.tiers(columns)] * factors(columns)
 
     # One agent
 
@@ -207,7 +216,7 @@ class Ranker:
         self, block: AgentColumns, asked: HybridScore, most: int, scope: Scope | None
     ) -> list[Hit]:
         """The ``most`` memories that match best, without the memories that come first."""
-        (scored,) = score([block], asked.vectors, [scope], asked, self._trusting)
+        (scored,) = score([block], asked.vectors, [scope], asked, self.weigher)
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
@@ -215,14 +224,14 @@ class Ranker:
 
     def front(self, block: AgentColumns, asked: HybridScore, scope: Scope | None) -> list[Hit]:
         """The memories that come first, with their scores."""
-        (scored,) = score([block], asked.vectors, [scope], asked, self._trusting)
+        (scored,) = score([block], asked.vectors, [scope], asked, self.weigher)
         return self.first(block, scope, scored.front.scores.tolist())
 
     def all_similar(
         self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
         """The candidates and all other memories that are ranked, each list best first."""
-        (scored,) = score([block], asked.vectors, [scope], asked, self._trusting)
+        (scored,) = score([block], asked.vectors, [scope], asked, self.weigher)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
         scores = scored.scores[0]
@@ -259,9 +268,9 @@ class Ranker:
     def hit(self, memory: Memory, own: float, match: float | None = None) -> Hit:
         """The hit for a memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
-        if self._trusting is not None:
-            trust = self._trusting.of(memory)
-            own, boost = own * trust, boost * trust
+        if self.weigher is not None:
+            factor = self.weigher.of(memory)
+            own, boost = own * factor, boost * factor
         return Hit(memory, own, boost, own + boost, match)
 
     def merged(self, candidates: list[Hit], most: int) -> list[Hit]:
@@ -280,7 +289,7 @@ class Ranker:
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
         memories = block.memories(columns)
         boosts = [self._boosts[memory.tier] for memory in memories]
-        factors = None if self._trusting is None else self._trusting.factors(block)
+        factors = None if self.weigher is None else self.weigher.factors(block)
         if factors is not None:
             boosts = [boost * factors.item(at) for at, boost in zip(columns, boosts, strict=True)]
         return [
@@ -305,7 +314,7 @@ def score(
     queries: Quantised,
     scopes: Sequence[Scope | None],
     asked: HybridScore | None = None,
-    trusting: Trusting | None = None,
+    weigher: Weigher | None = None,
 ) -> Iterator[Scored]:
     """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
 
@@ -320,7 +329,7 @@ def score(
         stop = bisect_right(ordered, ordered[start] * 1.25 + 8)
         stop = min(stop, start + max(1, _GROUP_CELLS // max(1, ordered[stop - 1])))
         group = _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
-        yield group if trusting is None else _trusted(group, blocks, trusting)
+        yield group if weigher is None else _weighed(group, blocks, weigher)
         start = stop
 
 
@@ -388,18 +397,21 @@ def _score_group(
     )
 
 
-def _trusted(group: Scored, blocks: Sequence[AgentColumns], trusting: Trusting) -> Scored:
-    """The group with the scores of what was told, each by the trust in its teller."""
-    width = group.scores.shape[1]
-    factors = trusting.table([blocks[member] for member in group.members], width)
-    if factors is None:
+def _weighed(group: Scored, blocks: Sequence[AgentColumns], weigher: Weigher) -> Scored:
+    """The group with each score multiplied by the factor of its memory."""
+    found = [weigher.factors(blocks[member]) for member in group.members]
+    if all(row is None for row in found):
         return group
+    factors = np.ones(group.scores.shape)
+    for place, row in enumerate(found):
+        if row is not None:
+            factors[place, : len(row)] = row
     group.scores[group.scores > 0.0] *= factors[group.scores > 0.0]
     front, searches = group.front, np.arange(len(factors))
     own_front = factors[searches.repeat(front.counts), front.rows]
     return group._replace(
         front=front._replace(scores=front.scores * own_front),
-        trust=lambda columns: factors[searches[:, None], columns],
+        factors=lambda columns: factors[searches[:, None], columns],
     )
 
 

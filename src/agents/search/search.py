@@ -16,10 +16,9 @@ from .cold_search import ColdSearch
 from .explain import Considered, everything, explained
 from .hybrid_score import HybridScore, QueryReader
 from .likeness import cosines, likenesses
-from .ranker import Ranker
+from .ranker import Ranker, Weigher
 from .request import SearchRequest
 from .scope import Scope, pinned_in, scope_of
-from .trusting import Trusting
 
 
 class ReadRequest(NamedTuple):
@@ -62,14 +61,16 @@ class Search:
         self.reader = QueryReader(embedder, settings)
         """Reads queries. Banks with the same settings may share one: it remembers words alone."""
         self._pins_first = settings.retrieval.pins_first
-        self._trusting = Trusting(resident) if settings.retrieval.trust else None
         self._ranker = Ranker(
             memory.tier_boosts,
             memory.candidate_multiplier,
-            self._trusting,
             pins_first=self._pins_first,
         )
         self._cold = ColdSearch(resident, store, self._ranker)
+
+    def weigh_by(self, weigher: Weigher) -> None:
+        """From now on, multiply the score and the boost of each memory by a factor."""
+        self._ranker.weigher = weigher
 
     def read(self, request: SearchRequest) -> ReadRequest:
         """Read the queries of a request; the embedder may wait for somebody else's server."""
@@ -147,7 +148,7 @@ class Search:
             memories,
             lambda memory: self._ranker.hit(memory, 0.0),
             self._resident.tick,
-            self._trusting,
+            self._ranker.weigher,
         )
 
     def _considered(self, read: ReadRequest, may_sync: bool) -> Considered:

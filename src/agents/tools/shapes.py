@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from ..engine import reading
+from ..engine import read
 from ..engine.engine import Engine
 from ..engine.status import MOST_IDS, What
 from ..memory.records import KINDS, Memory
@@ -232,7 +232,7 @@ def shown(bank: Engine, memory: Memory) -> dict[str, Any]:
         **_value(memory),
         **_insight(bank, memory),
         "usage_count": memory.usage_count,
-        "decay_score": round(reading.decay_score(bank, memory), 6),
+        "decay_score": round(read.decay_score(bank, memory), 6),
     }
 
 
@@ -248,7 +248,7 @@ def _insight(bank: Engine, memory: Memory) -> dict[str, Any]:
     """The evidence of an insight, and what speaks against it; nothing for other memories."""
     if not memory.evidence:
         return {}
-    return {"evidence": list(memory.evidence), "flags": reading.flags(bank, memory)}
+    return {"evidence": list(memory.evidence), "flags": read.flags(bank, memory)}
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def test_an_import_that_is_interrupted_before_its_commit_stores_nothing(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agents.engine.adding.add_new", interrupted)
+    monkeypatch.setattr("agents.engine.write.add_new", interrupted)
     done = tiermem("import", bank, write(ROWS))
     assert (done.code, done.out) == (130, "")
     assert "nothing was stored" in done.err

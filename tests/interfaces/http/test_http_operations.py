@@ -10,7 +10,7 @@ import pytest
 from http_service import Served, is_problem, served
 
 from agents import tools
-from agents.engine import adding
+from agents.engine import write
 from agents.interfaces.http.endpoints import ENDPOINTS, Endpoint, description
 
 
@@ -213,7 +213,7 @@ def test_a_fault_inside_is_told_without_its_details(
     def broken(*_: object) -> None:
         raise RuntimeError(f"secret of {service.folder}")
 
-    monkeypatch.setattr(adding, "add_many", broken)
+    monkeypatch.setattr(write, "add_many", broken)
     failed = alice.post("/memory", json={"content": "something"})
     is_problem(failed, 500, "InternalError")
     assert "secret" not in failed.text
@@ -231,7 +231,7 @@ def test_an_error_names_no_folder_of_the_machine(
         def broken(*_: object, error: type[Exception] = error) -> None:
             raise error(f"{service.folder}/journal.db is on fire")
 
-        monkeypatch.setattr(adding, "add_many", broken)
+        monkeypatch.setattr(write, "add_many", broken)
         failed = alice.post("/memory", json={"content": "something"})
         is_problem(failed, status)
         assert str(service.folder.parent) not in failed.text

@@ -11,7 +11,7 @@ from http_service import is_problem, served
 from mcp_versions import Client
 
 from agents import AgentMemory, AsyncMemoryBank, MemoryBank
-from agents.engine import adding
+from agents.engine import write
 from agents.errors import (
     BankBroken,
     CommitFailed,
@@ -45,7 +45,7 @@ def failing(
         raise error(f"{tmp_path / 'bank'}/journal.db at http://10.0.0.7:9000")
 
     with monkeypatch.context() as patched:
-        patched.setattr(adding, "add_many", fail)
+        patched.setattr(write, "add_many", fail)
         yield error, said
 
 

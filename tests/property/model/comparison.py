@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from tiermem.bank.memory_bank import MemoryBank
-from tiermem.engine.groups import board_of
 from tiermem.memory.records import Explanation, Hit, Memory
 from tiermem.memory.tiers import Retention
+from tiermem.telling.groups import board_of
 
 from .bank import ModelBank
 from .memories import (

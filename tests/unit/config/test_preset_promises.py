@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agents import AgentMemory, MemoryBank, Temperature
+from agents.engine.upkeep import sweep_tick
 from banks import ROOT
 from embedders import Directions
 
@@ -37,7 +38,7 @@ def nothing_moves_unless_asked(alice: AgentMemory) -> None:
         alice.add(f"{kind} <1 0>", kind=kind, tags=["blocker"])
     for tick in range(1, 300):
         alice.engine.ledger.advance(tick)
-        alice.engine.movement.sweep()
+        sweep_tick(alice.engine)
         alice.search("<1 0>")
     assert {each.temperature for each in alice.all()} == {WARM}
 
@@ -85,7 +86,7 @@ def idle_days_fade(alice: AgentMemory) -> None:
     found: dict[str, list[int]] = {each.id: [] for each in (never, once, four)}
     for day in range(1, 300):
         alice.engine.ledger.advance(day * DAY)
-        alice.engine.movement.sweep()
+        sweep_tick(alice.engine)
         for memory in (never, once, four):
             found[memory.id].append(alice.get(memory.id).temperature)
     firsts = [[own.index(WARM) + 1, own.index(COLD) + 1] for own in found.values()]

@@ -8,13 +8,13 @@ from typing import Any, Final, Self
 
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
-from ...engine.extracting import extract
-from ...engine.groups import board_of
-from ...engine.long_names import forget_unused
+from ...engine.upkeep import forget_unused_names
+from ...engine.write import extract
 from ...errors import ExtractionError, InvalidInput
 from ...memory.records import Memory as Record
 from ...memory.tiers import Retention, Tier
 from ...storage.mem0.errors import extraction_failed
+from ...telling.groups import board_of
 from ..removing import remove
 from .configs import bank_of
 from .filters import read_filters
@@ -319,7 +319,7 @@ class Memory:
                         if memory.tier is Tier.PINNED:
                             agent.unpin(memory.id)
                         agent.forget(memory.id)
-            forget_unused(self.bank.engine)
+            forget_unused_names(self.bank.engine)
 
     # Closing
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
-from ...engine.groups import group_of, is_board
 from ...errors import BankDamaged, TierMemError
 from ...memory.context import line, render
 from ...memory.events import Added, Event, parsed
@@ -23,6 +22,7 @@ from ...search.explain import OVER_BUDGET
 from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
 from ...simulation.tick.decision_log import LoggedDecision
+from ...telling.groups import group_of, is_board
 from .inspected import Inspected
 from .parameters import CantTell, Parameters
 from .reasons import Recalled, recalled, with_reasons

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import orjson
 
-from ...engine.groups import is_board
 from ...errors import ConfigError, RunError
 from ...memory.records import Memory
 from ...storage.files import SHARED_MODE, replace_file
 from ...storage.interrupts import gc_paused
+from ...telling.groups import is_board
 from .agent_view import active, agent_at, explain, memory_row
 from .comparing import beside, branch_name
 from .inspected import Inspected

@@ -11,7 +11,6 @@ import orjson
 
 from ...bank.history import journal_of
 from ...config.settings import Settings
-from ...engine.groups import is_board
 from ...errors import BankDamaged, TierMemError
 from ...memory.records import id_prefix, sequence_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Temperature, Tier
@@ -21,6 +20,7 @@ from ...simulation.worlds.outside import is_outside
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
+from ...telling.groups import is_board
 from .later import LastList, Later
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import Any, NamedTuple
 
-from ...engine.groups import is_board
 from ...memory.events import (
     USES,
     Added,
@@ -32,6 +31,7 @@ from ...simulation.runs.life import told
 from ...simulation.runs.record import FORGOTTEN, births
 from ...simulation.runs.why import RESULTS, part_of
 from ...simulation.tick.decision_log import LoggedDecision
+from ...telling.groups import is_board
 from .agent_view import born_in, memory_row, no_decisions, texts_of
 from .inspected import Inspected
 from .parameters import NotThere, Parameters

@@ -11,7 +11,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from ...engine.groups import is_board
 from ...errors import BankDamaged, TierMemError
 from ...memory.tiers import Retention, Temperature, Tier
 from ...simulation.runs.study import earlier_memories
@@ -20,6 +19,7 @@ from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
 from ...storage.journal.ticks import TickRow
+from ...telling.groups import is_board
 from .beliefs import Beliefs
 from .deeds import Deeds
 from .slices import Item, NewRow, Slices, batched

@@ -5,10 +5,10 @@ from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
-from ...engine.groups import group_of
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Temperature
 from ...simulation.tick.decision_log import LoggedDecision
+from ...telling.groups import group_of
 from .inspected import Inspected
 
 Recalled = dict[str, Memory]

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...engine.groups import is_board
 from ...memory.records import memory_id
 from ...simulation.runs.record import FORGOTTEN
+from ...telling.groups import is_board
 from .deeds import Deed, ids_with
 from .inspected import Inspected
 from .parameters import NotThere, Parameters, WrongParameter

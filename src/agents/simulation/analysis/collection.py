@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from ...engine.groups import is_board
 from ...memory.events import USES
 from ...memory.records import NEVER, id_prefix
 from ...memory.sources import HEARD, SOURCE
@@ -18,6 +17,7 @@ from ...rules.transitions import end_after
 from ...storage.interrupts import gc_paused
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
+from ...telling.groups import is_board
 from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told
 
 _SPEAKERS = ("speaker", "source")

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...engine.groups import is_board
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...memory.sources import source_of
+from ...telling.groups import is_board
 from ..runs.folder import as_run_error
 from ..runs.record import FORGOTTEN, RunRecord, births, new_memories, text_of
 from ..runs.why import RESULTS

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
-from ...engine import groups
-from ...engine.reading import active, hidden
+from ...engine.read import active, hidden
 from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.tiers import Retention
 from ...notes.markdown import split_lines
+from ...telling import groups
 from .record import RunRecord
 
 _TRAITS = ("temperature", "kind", "tags", "expires_tick", "metadata")

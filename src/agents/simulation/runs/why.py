@@ -10,11 +10,11 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...engine.groups import group_of
 from ...errors import RunError, TierMemError
 from ...memory.events import Added
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
 from ...memory.tiers import TIER_NAMES, Temperature, Tier
+from ...telling.groups import group_of
 from ..policies.cassette import Cassette, Exchange
 from ..tick.decision_log import REFUSAL, UNANSWERED, LoggedDecision
 from ..worlds.outside import is_outside

@@ -5,9 +5,9 @@ from copy import copy
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ...engine.groups import GroupChange
 from ...errors import SimulationError
 from ...memory.sources import Telling
+from ...telling.groups import GroupChange
 from ..protocols import Action, Outcome, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
 from .decision_log import DONE, FAILED, REFUSAL, UNANSWERED

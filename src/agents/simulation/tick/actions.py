@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...bank.agent_memory import AgentMemory
-from ...engine import agent_moves
+from ...engine import move
 from ...errors import (
     InvalidAction,
     InvalidInput,
@@ -217,7 +217,7 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
         memory.update(identifier, temperature="hot")
     elif name == "demote_memory":
         to = parse_temperature(arguments.get("to", "warm"))
-        agent_moves.demote(memory.engine, memory.agent_id, memory.get(identifier), to)
+        move.demote(memory.engine, memory.agent_id, memory.get(identifier), to)
     elif name == "forget_memory":
         memory.delete(identifier)
     else:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from operator import itemgetter
 
-from ...engine import group_search
-from ...engine.agent_moves import recalled
 from ...engine.engine import Engine
+from ...engine.move import recalled
 from ...errors import InvalidInput
 from ...memory.filters import ANY, Filter, none_of
 from ...memory.records import Hits
 from ...memory.requests import check_query
 from ...search.request import SearchRequest
+from ...telling import groups
 from ..protocols import Answer, Ask
 from .branch_rules import NO_RULES, Standing
 
@@ -81,7 +81,7 @@ def _own(bank: Engine, request: SearchRequest) -> Sequence[Hits]:
 def _on_boards(bank: Engine, request: SearchRequest, rules: Standing) -> list[Hits]:
     """What each agent finds among its own memories and on the boards of its groups."""
     return [
-        group_search.search(
+        groups.search(
             bank,
             request._replace(agents=[agent], queries=[query]),
             counts_boards=False,

@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
-from ...engine import telling
 from ...errors import TierMemError
 from ...memory.records import Hits
 from ...memory.sources import Telling
+from ...telling import tell
 from ..protocols import Flushing, Observation, Outcome, Policy
 from .act import Deed
 from .actions import REFUSED, refusal
@@ -88,7 +88,7 @@ class Minds:
         bank, rules = self._bank, self._rules
         heard = [each for each in told if not (rules and rules.is_unheard(each, bank.tick))]
         if heard:
-            telling.deliver(bank.engine, heard)
+            tell.deliver(bank.engine, heard)
         change_boards(bank, boards)
         if self._contexts is not None:
             self._contexts.end_tick(self._saving(decided))

@@ -9,8 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...engine import telling
-from ...engine.groups import (
+from ...errors import InvalidAction
+from ...memory.sources import Telling
+from ...memory.tiers import Tier
+from ...storage.state.state import Accesses
+from ...telling import tell
+from ...telling.groups import (
     JOIN,
     LEAVE,
     GroupChange,
@@ -20,11 +24,7 @@ from ...engine.groups import (
     is_board,
     is_member,
 )
-from ...engine.retracting import correction_of, said_before
-from ...errors import InvalidAction
-from ...memory.sources import Telling
-from ...memory.tiers import Tier
-from ...storage.state.state import Accesses
+from ...telling.tell import correction_of, said_before
 from ..protocols import Action, Answer
 from .actions import JOIN_GROUP, REFUSED, checked, refusal
 
@@ -48,11 +48,11 @@ def speech_of(bank: MemoryBank, agent: str, action: Action) -> Speech:
         memory = bank.agent(agent).get(arguments["memory_id"])
         if action.name == "retract":
             correction = correction_of(bank.engine, memory)
-            said = telling.copied(bank.engine, correction)
+            said = tell.copied(bank.engine, correction)
             earlier = said_before(bank.engine, memory, correction)
-            return Speech(action, None, telling.correcting(said, memory, earlier))
-        telling.check_is_not_superseded(bank.engine, memory)
-        said = telling.copied(bank.engine, memory, arguments.get("as_tier"), arguments.get("note"))
+            return Speech(action, None, tell.correcting(said, memory, earlier))
+        tell.check_is_not_superseded(bank.engine, memory)
+        said = tell.copied(bank.engine, memory, arguments.get("as_tier"), arguments.get("note"))
         own = bank.settings.memory
         if said.tier == Tier.CRITICAL and (own.on_tier_full == "reject" or not own.max_critical):
             raise InvalidAction(

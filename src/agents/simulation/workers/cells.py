@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...engine.groups import is_board
 from ...errors import RunError
 from ...storage.beside_journal import mark
 from ...storage.files import make_folder, replace_file
@@ -19,6 +18,7 @@ from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickNote
 from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
+from ...telling.groups import is_board
 from ..policies.cassette import Cassette
 from .log import TickLog
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from ... import errors
 from ...config.settings import Settings
-from ...engine.groups import GroupChange
 from ...errors import RunError, SimulationError
 from ...memory.sources import Telling
 from ...storage.files import lock_folder, make_folder, replace_file
+from ...telling.groups import GroupChange
 from ..protocols import World
 from ..tick.act import act, changes_in, told_in
 from ..tick.branch_rules import Standing

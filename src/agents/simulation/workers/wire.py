@@ -14,9 +14,9 @@ from typing import Any, NoReturn, TypeVar
 
 import orjson
 
-from ...engine.groups import GroupChange
 from ...errors import SimulationError
 from ...memory.sources import Telling
+from ...telling.groups import GroupChange
 from ..protocols import Action, Ask, Observation, Outcome, Remark
 from ..tick.act import Deed
 from ..tick.decide import Decided

@@ -206,7 +206,7 @@ def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
             }
         )
         return
-    from ....engine.groups import group_of
+    from ....telling.groups import group_of
 
     boards = sum(group_of(name) is not None for name in done.agents)
     names, stored = counted(len(done.agents) - boards, "agent"), _memories(done.total)

@@ -34,7 +34,7 @@ def forget(
             gone = [] if purge else [memory.get(each) for each in chosen]
             for each in chosen:
                 (memory.forget if purge else memory.delete)(each)
-        grace = bank.engine.movement.grace
+        grace = bank.engine.grace
     if as_json:
         echo_json({"forgotten": [{"memory_id": each, "purged": purge} for each in chosen]})
         return

@@ -161,8 +161,8 @@ def _flags(memory: "AgentMemory", each: "Memory", as_json: bool) -> dict[str, An
 
 
 def _show_checkpoint(path: Path, as_json: bool) -> None:
-    from ....engine.groups import group_of
     from ....storage.checkpoint import file as checkpoint
+    from ....telling.groups import group_of
 
     found = checkpoint.read(path)
     owners = [row.agent for row in found.agents]

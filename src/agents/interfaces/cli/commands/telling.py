@@ -175,7 +175,7 @@ def _change(
     post: str | None,
     forget: list[str],
 ) -> None:
-    from ....engine.groups import board_of
+    from ....telling.groups import board_of
 
     with changed(folder) as bank, bank.transaction():
         for each in join:

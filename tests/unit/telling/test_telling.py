@@ -23,6 +23,7 @@ from agents import (
     Tier,
     TierFull,
 )
+from agents.engine.write import store
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row, exported
 from agents.memory.metadata import KeptMetadata
@@ -387,7 +388,7 @@ def test_what_came_in_a_circle_is_followed_once(make_bank: Engine) -> None:
     for agent, of, of_id in (("alice", "bob", second.id), ("bob", "alice", first.id)):
         metadata = KeptMetadata({SOURCE: json.dumps([of, 0, of_id, of, of_id, 1])})
         made_up = (agent, "a", Tier.NORMAL, metadata, PLAIN_OPTIONS)
-        other.engine.add_new(NewMemories.of([made_up]))
+        store(other.engine, NewMemories.of([made_up]))
     chain = other.chain(other.agent("alice").all()[0])
     assert len(chain.memories) == 2
     assert not chain.is_whole

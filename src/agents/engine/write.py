@@ -1,22 +1,32 @@
-"""New memories: stored, put in the place of a former version, or counted as a repetition."""
+"""New memories: stored, put in the place of a former version, or counted as a repetition.
+
+What an LLM extracts from chat messages comes this way, too.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import final
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, final
 
 from ..errors import InvalidInput
+from ..memory.events import Start
 from ..memory.metadata import check_metadata, value_text
-from ..memory.records import KEY, NO_METADATA, VALUE, Memory
-from ..memory.requests import NewMemories, Options, check_all_new, check_content
+from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory
+from ..memory.requests import PLAIN_OPTIONS, NewMemories, Options, check_all_new, check_content
 from ..memory.sources import own_metadata
-from ..memory.tiers import Retention, Tier
+from ..memory.tiers import Retention, Temperature, Tier, parse_temperature
 from ..rules.duplicates import normal_text, outlives
+from ..rules.lifetime import initial_temperature
+from ..storage.interrupts import gc_paused
+from ..storage.mem0.models import Extractor, Message
+from ..storage.mem0.store import payload
 from ..storage.note import note_of
 from ..storage.state.links import live_version, superseding
 from ..storage.state.state import Accesses
 from ..storage.vectors import Quantised
-from .agent_moves import set_tier
 from .engine import Engine
-from .reading import find
+from .move import expire_of, set_tier, spill_over_limits
+from .read import find
 
 
 def add_many(bank: Engine, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
@@ -41,12 +51,107 @@ def add_new(bank: Engine, new: NewMemories, *, may_merge: bool = True) -> Sequen
     """Store memories that are checked, or what becomes of them: the result has one for each."""
     merges = may_merge and bank.settings.memory.merge_duplicates
     if not merges and not _has_key(new):
-        return bank.add_new(new)
+        return store(bank, new)
     with bank.changing():
-        bank.movement.expire_of(dict.fromkeys(new.agents))
+        expire_of(bank, dict.fromkeys(new.agents))
         vectors = bank.embedder.encode(new.contents)  # may wait for a server
         repetitions = Repetitions(bank) if merges else None
         return list(_stored(bank, new, vectors, repetitions))
+
+
+def store(bank: Engine, new: NewMemories) -> Sequence[Memory]:
+    """Store memories that are checked, whatever their keys, and beside equal ones."""
+    starts = _starts(bank, new)
+    with bank.changing():
+        expire_of(bank, dict.fromkeys(new.agents))
+        vectors = bank.embedder.encode(new.contents)  # may wait for a server
+        with gc_paused() if len(new.agents) > 1 else nullcontext():
+            if not _pin_may_expire_midway(bank, new):
+                return _log(bank, new, starts, vectors)
+            stored: list[Memory] = []
+            for place, agent_id in enumerate(new.agents):
+                part = slice(place, place + 1)
+                expire_of(bank, [agent_id])
+                one = NewMemories._make([column[part] for column in new])
+                stored += _log(bank, one, starts[part], vectors[part])
+            return stored
+
+
+def _log(
+    bank: Engine, new: NewMemories, starts: Sequence[Start | None], vectors: Quantised
+) -> Sequence[Memory]:
+    relieve_hot = partial(spill_over_limits, bank)
+    return bank.ledger.add_many(new, starts, vectors, bank.caps, relieve_hot)
+
+
+def _pin_may_expire_midway(bank: Engine, new: NewMemories) -> bool:
+    """Whether storing one memory of a batch can make a memory expire before the next is stored.
+
+    A pinned memory does not expire, even past its end. With five pins at most, one of them past
+    its end, a batch of two pinned memories pushes that one out of the tier first. Then it is
+    expired, and must not take up room when the second one is stored.
+    """
+    if len(new.agents) == 1 or Tier.PINNED not in new.tiers:
+        return False
+    blocks, tick = bank.state.blocks, bank.tick
+    for agent_id in dict.fromkeys(new.agents):
+        block = blocks.get(agent_id)
+        if block is not None and (block.column("expires")[list(block.pinned)] <= tick).any():
+            return True
+    return False
+
+
+# How a memory begins
+
+
+def _starts(bank: Engine, new: NewMemories) -> Sequence[Start | None]:
+    """How each new memory begins; None for a warm fact, or a hot pinned one, without tags."""
+    tiers, options, tick = new.tiers, new.options, bank.tick
+    if options.count(PLAIN_OPTIONS) == len(options) and Tier.PINNED not in tiers:
+        return (_start(bank, Tier.NORMAL, PLAIN_OPTIONS, tick),) * len(tiers)
+    known: dict[tuple[Options, bool], Start | None] = {}
+    starts = []
+    for tier, asked in zip(tiers, options, strict=True):
+        key = asked, tier is Tier.PINNED
+        if key not in known:  # most of a tick's memories have the same few options
+            known[key] = _start(bank, tier, asked, tick)
+        starts.append(known[key])
+    return starts
+
+
+def _start(bank: Engine, tier: Tier, options: Options, tick: int) -> Start | None:
+    kind, tags, asked, ttl, expires, *_ = options
+    if expires is not None:
+        ttl = expires - tick
+        if ttl <= 0:
+            raise InvalidInput(
+                f"expires_tick {expires} is not after the current tick, {tick}",
+                hint=f"name a tick from {tick + 1} on",
+            )
+    if ttl is not None and tier is Tier.PINNED:
+        raise InvalidInput(
+            "a pinned memory does not expire",
+            hint="leave out its lifetime, or use another tier",
+        )
+    if ttl is not None and tick + ttl >= NEVER:
+        raise InvalidInput(f"a lifetime of {ttl} ticks is too long", hint="leave it out")
+    settings, ticks = bank.settings.temperature, bank.settings.clock.ticks
+    warm_below, cold_below = settings.ttl_warm_below, settings.ttl_cold_below
+    temperature = initial_temperature(
+        tier,
+        asked,
+        ttl,
+        parse_temperature(settings.initial),
+        None if warm_below is None else ticks(warm_below),
+        None if cold_below is None else ticks(cold_below),
+    )
+    usual = Temperature.HOT if tier is Tier.PINNED else Temperature.WARM
+    if temperature is usual and kind == "fact" and not tags and ttl is None and asked is None:
+        return None
+    return Start(int(temperature), kind, tags, None if ttl is None else tick + ttl)
+
+
+# New versions and repetitions
 
 
 def update(
@@ -105,7 +210,7 @@ def _stored_one(
 ) -> Memory:
     """Store one memory, in the place of the former version if there is one."""
     ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
-    bank.movement.expire_of([agent_id])
+    expire_of(bank, [agent_id])
     former = None
     if options.key is not None:
         former = live_version(ledger.state, agent_id, options.key)
@@ -113,12 +218,12 @@ def _stored_one(
         new = new._replace(tiers=(former.tier,))
     if repetitions is not None and (same := repetitions.of(new, former)) is not None:
         return _repeated(bank, same, new.tiers[0])
-    starts = bank.movement.starts(new.tiers, new.options, bank.tick)
+    starts = _starts(bank, new)
     turn = (0, 0)
     if former is not None:
         turn = ledger.state.block(agent_id).tier_order.of(former.sequence)
         retire(bank, former)
-    (memory,) = ledger.add_many(new, starts, vector, bank.caps, bank.movement.relieve_hot)
+    (memory,) = _log(bank, new, starts, vector)
     if former is not None:
         ledger.succeed(memory, former, turn)
     memory = ledger.state.memory(agent_id, memory.sequence) or memory
@@ -224,3 +329,42 @@ def _check_is_no_chunk(bank: Engine, memory: Memory) -> None:
             f"memory {memory.id} can't be superseded: it is a part of the note {path}",
             hint="edit the note",
         )
+
+
+# Facts from chat messages: mem0's extraction, with the configured LLM
+
+
+def extract(
+    bank: Engine,
+    agent_id: str,
+    messages: Sequence[Message],
+    *,
+    prompt: str | None = None,
+    procedural: bool = False,
+) -> list[str]:
+    """The facts that the LLM finds and the agent does not know yet; :meth:`Extractor.extract`.
+
+    Other threads use the bank while the LLM answers, unless the caller has a transaction open.
+    They wait while the extraction searches the bank or embeds a text.
+    """
+    with bank.using():
+        extractor = bank.extractor
+        if bank.guard is not None and (refused := bank.guard.llm()):
+            raise refused
+    if extractor is None:  # it imports mem0 and makes a client: others need not wait for that
+        extractor = bank.extractor = _extractor(bank)
+    return extractor.extract(agent_id, messages, prompt=prompt, procedural=procedural)
+
+
+def _extractor(bank: Engine) -> Extractor:
+    """An extractor for the bank. It uses the bank in any thread, so each use takes a turn."""
+
+    def encode(texts: Sequence[str]) -> list[list[float]]:
+        with bank.using():
+            return bank.embedder.units(texts)
+
+    def nearest(agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
+        (hits,) = bank.search_many([(agent_id, query)], limit)
+        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
+
+    return Extractor(bank.settings.llm, encode, nearest)

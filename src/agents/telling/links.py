@@ -1,13 +1,13 @@
 """Links between memories of one agent: what supersedes what, and what contradicts what."""
 
+from ..engine import read
+from ..engine.engine import Engine
+from ..engine.write import check_is_live, retire
 from ..errors import InvalidInput
 from ..memory.records import Memory
 from ..memory.sources import CONTRADICTS, SUPERSEDED, Links
 from ..memory.tiers import Retention
 from ..storage.state.links import contradicted, heir
-from . import reading
-from .adding import check_is_live, retire
-from .engine import Engine
 
 
 def key_for(former: Memory, key: str | None) -> str:
@@ -64,7 +64,7 @@ def links(bank: Engine, memory: Memory) -> Links:
     return Links(
         None if after is None else after.id,
         tuple(each.id for each in against),
-        tuple(reading.flags(bank, memory)),
+        tuple(read.flags(bank, memory)),
     )
 
 

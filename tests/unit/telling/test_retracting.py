@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 
 from agents import AgentMemory, MemoryBank, MemoryNotFound, Retention
-from agents.engine import telling
-from agents.engine.telling import copied, correcting, deliver
 from agents.memory.sources import HEARD, Heard, Telling
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.tick.loop import Loop
-from agents.storage.state.links import copies_of
 from agents.storage.state.state import State
+from agents.telling import tell
+from agents.telling.tell import copied, correcting, deliver
+from agents.telling.trust import copies_of
 from asking import asked
 from banks import Engine, contents
 from worlds import Diary, Mind
@@ -287,7 +287,7 @@ def looks_counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         looks[agent_id] += 1
         return copies_of(state, agent_id, origin_id)
 
-    monkeypatch.setattr(telling, "copies_of", looked)
+    monkeypatch.setattr(tell, "copies_of", looked)
     return looks
 
 

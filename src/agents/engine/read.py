@@ -10,7 +10,6 @@ from ..memory.tiers import TIER_NAMES, Retention, Temperature, Tier
 from ..rules.decay import score
 from ..storage.state.links import contradicted, superseded, superseding, versions
 from .engine import Engine
-from .groups import group_of
 
 _MOST_EVIDENCE = 1000
 """How many memories are looked at to find whether one piece of evidence holds."""
@@ -35,10 +34,7 @@ def find(bank: Engine, agent_id: str, memory_id: str, *, deleted: bool = False) 
         if is_gone:
             word = "was deleted" if memory and memory.retention else "expired"
             hint = f"it {word}; restore it first, which makes it active again"
-        owner = agent_id
-        if group := group_of(agent_id):
-            owner, hint = f"the board of {group}", hint or "tiermem group and Group.all give ids"
-        raise MemoryNotFound(f"{owner} has no memory {memory_id!r:.80}", hint=hint)
+        raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}", hint=hint)
     return memory
 
 

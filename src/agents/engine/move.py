@@ -1,20 +1,199 @@
-"""Moves of an agent's own memories: tier, temperature, recall, retention."""
+"""Moves of an agent's memories: hot and its limits, tier, temperature, recall, retention, expiry.
 
-from collections.abc import Sequence
-from typing import Final
+:mod:`tiermem.rules` decides; here the decision is applied to an agent's memories. Where a function
+does not begin a transaction itself, its caller holds one.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from ..errors import InvalidInput, MemoryNotFound
+from ..memory.context import cost, cost_of
 from ..memory.filters import Filter
-from ..memory.records import Hit, Memory, Recall, Spill, memory_id
+from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id
 from ..memory.requests import check_query, check_whole
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
-from ..movement.hot import Left
+from ..rules.relevance import is_promoted, promotion, rank
+from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant, to_free
 from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
+from ..storage.columns.agent_columns import AgentColumns
 from ..storage.note import note_of
 from ..storage.state.links import heir, live_version
 from ..storage.state.state import Accesses
 from .engine import Engine
+
+# Expiry
+
+
+def expire_of(bank: Engine, agents: Iterable[str]) -> None:
+    """Delete the expired memories of these agents, as :func:`expire` does."""
+    for agent_id in bank.state.blocks.may_end(agents, bank.tick):
+        expire(bank, agent_id)
+
+
+def expire(bank: Engine, agent_id: str, *, everywhere: bool = False) -> None:
+    """Delete an agent's expired memories that take a place in hot or in a capped tier.
+
+    With ``everywhere``, the expired cold memories go as well.
+    """
+    ledger, state, tick = bank.ledger, bank.state, bank.tick
+    if everywhere:
+        for expired, _ in state.shelf.due(tick, -1, agent_id).values():
+            ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+    block = state.blocks.get(agent_id)
+    if block is None or (block.next_expiry > tick and not block.has_extras):
+        return
+    elsewhere = [
+        sequence for sequence, memory in block.critical_elsewhere.items() if memory.is_expired(tick)
+    ]
+    ledger.retain(agent_id, sorted(elsewhere), Retention.DELETED, "expire")
+    if block.next_expiry > tick:
+        return
+    expires = np.where(block.tiers == Tier.PINNED, NEVER, block.column("expires"))
+    rows = np.flatnonzero(expires <= tick).tolist()
+    expired = [block.sequence(row) for row in rows]
+    ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+    block.next_expiry = int(expires[expires > tick].min(initial=NEVER))
+
+
+# Hot and its limits
+
+
+class Left(NamedTuple):
+    """The memories that left hot: new temperatures by sequence number, and notes for the caller."""
+
+    moved: dict[int, Temperature]
+    notes: list[str]
+
+
+def spill_over_limits(bank: Engine, agent_id: str, newcomers: Collection[int]) -> Left:
+    """With ``auto_spill``, move the least relevant memories out until hot fits its limits."""
+    left = Left({}, [])
+    if not bank.settings.temperature.auto_spill:
+        return left
+    block = bank.state.block(agent_id)
+    if not block.hot:  # pinned memories never leave
+        return left
+    hot = hot_facts(bank, block)
+    room = _room_beside_pins(bank, hot)
+    giants = [
+        fact.sequence
+        for fact in hot
+        if fact.sequence in newcomers and not fact.pinned and not _fits(fact.tokens, room)
+    ]
+    _move_out(bank, block, hot, giants, left)
+    hot = [fact for fact in hot if fact.sequence not in left.moved]
+    leaving = choose_spill(hot, bank.hot_limits, newcomers)
+    return _move_out(bank, block, hot, leaving, left, newcomers)
+
+
+def spill_all_over_limits(bank: Engine) -> None:
+    """:func:`spill_over_limits` for every agent."""
+    state, table = bank.state, bank.state.table
+    # Pinned memories never leave.
+    is_hot = (table.temperatures == int(Temperature.HOT)) & (table.tiers != int(Tier.PINNED))
+    for agent_id in state.with_more(is_hot, 0):
+        spill_over_limits(bank, agent_id, ())
+
+
+def hot_facts(bank: Engine, block: AgentColumns) -> list[HotFact]:
+    """The hot memories of an agent, pinned memories first."""
+    pinned = block.pinned
+    rows = [*pinned, *block.hot]
+    records = block.use_records[rows].tolist()
+    return [
+        HotFact(
+            memory.sequence,
+            cost(memory, bank.count_tokens),
+            rank(record, memory.access_count),
+            memory.created_tick,
+            memory.access_count,
+            index < len(pinned),
+            is_promoted(record),
+        )
+        for index, (memory, record) in enumerate(zip(block.memories(rows), records, strict=True))
+    ]
+
+
+def hot_tokens(bank: Engine, block: AgentColumns) -> int:
+    """The tokens of the hot memories: with the pinned ones, without the expired ones."""
+    count = bank.count_tokens
+    if block.hot_tokens is None:
+        rows = [*block.pinned, *block.hot]
+        block.hot_tokens = sum([cost_of(*label, count) for label in block.labels(rows)])
+    if block.next_expiry > bank.tick:
+        return block.hot_tokens
+    over = block.expired(bank.tick)
+    expired = block.labels([row for row in block.hot if over[row]])
+    return block.hot_tokens - sum([cost_of(*label, count) for label in expired])
+
+
+def hot_utilization(bank: Engine) -> float:
+    """The used share of the tokens of hot, of the agent with the largest."""
+    fullest = max([hot_tokens(bank, block) for block in bank.state.with_hot()], default=0)
+    return round(fullest / bank.hot_limits.tokens, 6) if bank.hot_limits.tokens else 0.0
+
+
+def _too_large_for_hot(bank: Engine, memory: Memory) -> str | None:
+    """Why hot can't hold a memory beside the pinned memories; None if it can."""
+    if not bank.settings.temperature.auto_spill:
+        return None
+    room = _room_beside_pins(bank, hot_facts(bank, bank.state.block(memory.agent_id)))
+    tokens = cost(memory, bank.count_tokens)
+    return None if _fits(tokens, room) else _note_of_giant(bank, memory.id, tokens, room)
+
+
+def _note_of_giant(bank: Engine, identifier: str, tokens: int, room: HotLimits) -> str:
+    """The note for a memory that hot can't hold."""
+    limit = bank.settings.temperature.hot_max_facts
+    most = "null" if limit is None else limit
+    memories = "" if limit is None else f" and {max(0, room.facts)} memories"
+    return (
+        f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot has room "
+        f"for {max(0, room.tokens)} tokens{memories} (temperature.hot_max_tokens is "
+        f"{bank.hot_limits.tokens}, hot_max_facts {most}); it is warm"
+    )
+
+
+def _room_beside_pins(bank: Engine, hot: Sequence[HotFact]) -> HotLimits:
+    """The part of hot's limits that the pinned memories leave."""
+    pinned = [fact.tokens for fact in hot if fact.pinned]
+    limits = bank.hot_limits
+    return HotLimits(limits.tokens - sum(pinned), limits.facts - len(pinned))
+
+
+def _fits(tokens: int, room: HotLimits) -> bool:
+    return tokens <= room.tokens and room.facts > 0
+
+
+def _move_out(
+    bank: Engine,
+    block: AgentColumns,
+    hot: Sequence[HotFact],
+    leaving: Sequence[int],
+    left: Left,
+    newcomers: Collection[int] = (),
+) -> Left:
+    """Move memories out of hot, to warm or to cold, and note them in ``left``."""
+    facts, room = {fact.sequence: fact for fact in hot}, _room_beside_pins(bank, hot)
+    for sequence in leaving:
+        fact = facts[sequence]
+        to = destination(fact.access_count, bank.settings.temperature.warm_access_threshold)
+        if sequence in newcomers:  # hot has no room for it, which is no reason to be cold
+            to = Temperature.WARM
+        if not _fits(fact.tokens, room):  # too large for hot is no reason to be cold
+            to = Temperature.WARM
+            identifier = memory_id(block.prefix, sequence)
+            left.notes.append(_note_of_giant(bank, identifier, fact.tokens, room))
+        left.moved[sequence] = to
+    for to in (Temperature.WARM, Temperature.COLD):
+        going = [sequence for sequence in leaving if left.moved[sequence] is to]
+        bank.ledger.move(block.agent_id, going, to, "spill")
+    return left
+
 
 # Tiers
 
@@ -24,14 +203,14 @@ def set_tier(bank: Engine, agent_id: str, memory: Memory, tier: Tier) -> Memory:
     if memory.tier is tier:
         return memory
     ledger = bank.ledger
-    bank.movement.expire(agent_id)
+    expire(bank, agent_id)
     if tier is Tier.PINNED:
         _check_key(bank, memory)
     if tier is Tier.PINNED or memory.retention is Retention.ACTIVE:  # an archived one takes no room
         ledger.make_room(agent_id, tier, bank.caps, memory.sequence)
     ledger.change_tier(agent_id, memory.sequence, tier, demoted=False)
     # A context line shows the tier, so a hot memory may need more tokens now.
-    bank.movement.relieve_hot(agent_id, [memory.sequence])
+    spill_over_limits(bank, agent_id, [memory.sequence])
     return ledger.state.memory(agent_id, memory.sequence) or memory
 
 
@@ -55,17 +234,27 @@ def check_may_be_pinned(temperature: Temperature | None, retention: Retention | 
 def promote(bank: Engine, agent_id: str, memory: Memory) -> bool:
     """Make a memory hot, and the most relevant of what is hot; whether it became hot."""
     permitted(Transition.PROMOTE, memory)
-    if memory.tier is Tier.PINNED or bank.movement.too_large_for_hot(memory):
+    if memory.tier is Tier.PINNED or _too_large_for_hot(bank, memory):
         return False
     with bank.changing():
         ledger = bank.ledger
-        use = Accesses.of([([memory.sequence], [bank.movement.promotion(memory)])])
+        use = Accesses.of([([memory.sequence], [_promotion_above_hot(bank, memory)])])
         ledger.used([agent_id], [use])
         if memory.temperature is Temperature.HOT:
             return False
         ledger.move(agent_id, [memory.sequence], Temperature.HOT, "promote")
-        left = bank.movement.relieve_hot(agent_id, [memory.sequence])
+        left = spill_over_limits(bank, agent_id, [memory.sequence])
     return memory.sequence not in left.moved
+
+
+def _promotion_above_hot(bank: Engine, memory: Memory) -> float:
+    """The score of a use that makes a memory the most relevant of its agent's hot ones."""
+    hot = hot_facts(bank, bank.state.block(memory.agent_id))
+    others = [
+        fact.relevance for fact in hot if not fact.pinned and fact.sequence != memory.sequence
+    ]
+    record = bank.state.use_record(memory.agent_id, memory.sequence)
+    return promotion(record, memory.access_count, max(others, default=(0, -1.0)))
 
 
 def demote(bank: Engine, agent_id: str, memory: Memory, to: Temperature) -> bool:
@@ -104,7 +293,10 @@ def spill(
     memories: list[Memory] | None,
     tokens: int | None,
 ) -> Spill:
-    """Move memories out of hot."""
+    """Move out the ``count`` least relevant memories, the given ones, or ``tokens`` of tokens.
+
+    With none of these, what is over the limits leaves, and one memory at least.
+    """
     if sum(each is not None for each in (count, memories, tokens)) > 1:
         raise InvalidInput(
             "a spill takes a count, ids or tokens, and only one of them", hint="leave the rest out"
@@ -114,12 +306,22 @@ def spill(
             check_whole(name, number)
     for memory in memories or ():
         permitted(Transition.SPILL_TO_WARM, memory)
-    chosen = None if memories is None else [memory.sequence for memory in memories]
     with bank.changing():
-        bank.movement.expire(agent_id)
-        left = bank.movement.spill(agent_id, count, chosen, tokens)
-    prefix = bank.state.block(agent_id).prefix
-    moved = {memory_id(prefix, sequence): to for sequence, to in left.moved.items()}
+        expire(bank, agent_id)
+        block = bank.state.block(agent_id)
+        hot = hot_facts(bank, block)
+        if memories is not None:
+            present = {fact.sequence for fact in hot}
+            chosen = dict.fromkeys(memory.sequence for memory in memories)
+            leaving = [sequence for sequence in chosen if sequence in present]
+        elif tokens is not None:
+            leaving = to_free(hot, tokens)
+        elif count is not None:
+            leaving = least_relevant(hot, count)
+        else:
+            leaving = choose_spill(hot, bank.hot_limits) or least_relevant(hot, 1)
+        left = _move_out(bank, block, hot, leaving, Left({}, []))
+    moved = {memory_id(block.prefix, sequence): to for sequence, to in left.moved.items()}
     return Spill(moved, tuple(left.notes))
 
 
@@ -218,20 +420,21 @@ def _by_match(hit: Hit) -> tuple[float, float, int]:
 
 def _promote_all(bank: Engine, agent_id: str, memories: Sequence[Memory]) -> list[str]:
     """Make memories hot. A memory that is too large for hot becomes warm; the notes say so."""
-    ledger, movement = bank.ledger, bank.movement
-    notes = {each.sequence: movement.too_large_for_hot(each) for each in memories}
+    ledger = bank.ledger
+    notes = {each.sequence: _too_large_for_hot(bank, each) for each in memories}
     fitting = [sequence for sequence, note in notes.items() if note is None]
     cold = [m.sequence for m in memories if m.temperature is Temperature.COLD]
     unfit = [sequence for sequence in cold if sequence not in fitting]
     ledger.move(agent_id, unfit, Temperature.WARM, "promote")
     ledger.move(agent_id, fitting, Temperature.HOT, "promote")
-    left = movement.relieve_hot(agent_id, fitting) if fitting else Left({}, [])
+    left = spill_over_limits(bank, agent_id, fitting) if fitting else Left({}, [])
     return [note for note in notes.values() if note is not None] + left.notes
 
 
 def _worthy(bank: Engine, agent_id: str, query: str, hits: Sequence[Hit]) -> list[Memory]:
     """The found memories that a recall makes hot: like the query, or recalled often of late."""
-    own, since = bank.settings.temperature, bank.tick - bank.movement.window
+    own = bank.settings.temperature
+    since = bank.tick - bank.settings.clock.ticks(own.promote_window)
     cooler = [hit for hit in hits if hit.memory.temperature is not Temperature.HOT]
     alike = bank.search.likenesses(query, [hit.memory for hit in cooler])
     found = []
@@ -266,11 +469,11 @@ def retain(bank: Engine, agent_id: str, memory: Memory, retention: Retention) ->
         if back:
             _check_grace(bank, agent_id, memory)
             _check_key(bank, memory)
-            bank.movement.expire(agent_id)
+            expire(bank, agent_id)
             bank.ledger.make_room(agent_id, memory.tier, bank.caps, memory.sequence)
         bank.ledger.retain(agent_id, [memory.sequence], retention, "restore" if back else "set")
         if back:  # it may be hot, or a hot memory may have a longer tier name now
-            bank.movement.relieve_hot(agent_id, [memory.sequence])
+            spill_over_limits(bank, agent_id, [memory.sequence])
         found = bank.state.memory(agent_id, memory.sequence)
     return memory if found is None else found
 
@@ -290,7 +493,7 @@ def _check_key(bank: Engine, memory: Memory) -> None:
 
 def _check_grace(bank: Engine, agent_id: str, memory: Memory) -> None:
     deleted = bank.state.deleted_tick(agent_id, memory.sequence)
-    if deleted is not None and bank.tick - deleted >= bank.movement.grace:
+    if deleted is not None and bank.tick - deleted >= bank.grace:
         raise MemoryNotFound(
             f"{agent_id}'s memory {memory.id} was deleted in tick {deleted} and can no longer "
             "be restored (retention.grace)",

@@ -1,1 +1,0 @@
-"""What moves memories: lifetime, hot's limits, compaction, the sweep."""

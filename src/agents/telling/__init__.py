@@ -1,0 +1,1 @@
+"""What agents tell each other: memories, corrections, and what is written on boards of groups."""
