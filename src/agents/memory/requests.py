@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
 from .metadata import KeptMetadata, SharedMetadata, check_metadata, plain_scalar, value_text
-from .records import KEY, VALUE, check_kind, check_tags, check_text
+from .records import KEY, KINDS, VALUE, check_kind, check_tags, check_text
 from .sources import EVIDENCE, IMPORTANCE, check_importance, evidence_of, evidence_text
-from .tiers import TIER_VALUES, Temperature, Tier, parse_temperature, parse_tier
+from .tiers import TEMPERATURE_NAMES, TIER_VALUES, Temperature, Tier, parse_temperature, parse_tier
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 _LONGEST_ID = 128
@@ -40,22 +42,6 @@ class Options(NamedTuple):
 
 
 PLAIN_OPTIONS = Options()
-_IN_METADATA = {
-    "session": "session",
-    "speaker": "speaker",
-    "key": KEY,
-    "value": VALUE,
-    "importance": IMPORTANCE,
-    "evidence": EVIDENCE,
-}
-"""Options that the metadata keeps, and their names there."""
-_NAMES = (
-    *[name for name in Options._fields if name != "keeps_tier"],
-    "session",
-    "speaker",
-    "value",
-    "importance",
-)
 _LONGEST_KEY = 256
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
@@ -107,7 +93,7 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
     has_evidence = False
     if type(options) is not Options and isinstance(options, Mapping):
         has_evidence = options.get("evidence") is not None
-        metadata, options = _with_talk(metadata, options)
+        metadata, options = _move_to_metadata(metadata, options)
     kept = None
     if metadata is not None:
         kept = check_metadata(metadata) if shared is None else shared.check(metadata)
@@ -155,28 +141,23 @@ def _check_plain(items: Any, most_bytes: int) -> NewMemories | None:
     return None
 
 
-def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
+def _move_to_metadata(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
     """Metadata with the options that it keeps, and the other options."""
-    if options.keys().isdisjoint(_IN_METADATA):
+    if options.keys().isdisjoint(_KEPT):
         return metadata, options
     own = {
-        kept: options[name] for name, kept in _IN_METADATA.items() if options.get(name) is not None
+        field.kept_as: options[name] if field.check is None else field.check(options[name])
+        for name, field in _KEPT.items()
+        if options.get(name) is not None
     }
-    if KEY in own:
-        check_key(own[KEY])
-    if VALUE in own:
-        own[VALUE] = value_text(own[VALUE])
-    if IMPORTANCE in own:
-        own[IMPORTANCE] = check_importance(own[IMPORTANCE])
-    if EVIDENCE in own:
-        own[EVIDENCE] = evidence_text(own[EVIDENCE])
     if isinstance(metadata, Mapping):
-        for name, kept in _IN_METADATA.items():
+        for name, field in _KEPT.items():
+            kept = field.kept_as
             if kept in own and kept in metadata and metadata[kept] != own[kept]:
                 raise InvalidMetadata(
                     f"metadata says another {kept} than the option {name}", hint="give it once"
                 )
-    rest = {name: value for name, value in options.items() if name not in _IN_METADATA}
+    rest = {name: value for name, value in options.items() if name not in _KEPT}
     if own and isinstance(metadata, Mapping):
         own = {**metadata, **own}
     elif own and metadata is not None:
@@ -207,15 +188,11 @@ def check_options(options: object) -> Options:
         return Options(kind, tags)
     if "ttl" in given and "expires_tick" in given:
         raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
-    return Options(
-        kind,
-        tags,
-        parse_temperature(given["temperature"]) if "temperature" in given else None,
-        check_whole("ttl", given["ttl"], least=1) if "ttl" in given else None,
-        check_whole("expires_tick", given["expires_tick"], least=1)
-        if "expires_tick" in given
-        else None,
-    )
+    checks = {name: FIELDS[name].check for name in given}
+    checked = {
+        name: own if (check := checks[name]) is None else check(own) for name, own in given.items()
+    }
+    return Options(kind, tags, **checked)
 
 
 def check_key(key: object) -> str:
@@ -355,3 +332,208 @@ def check_whole(name: str, value: object, least: int = 0, most: int = _MOST) -> 
             return value
         raise InvalidInput(f"{name} {value!r:.40} is too large", hint=f"it may be {most} at most")
     raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
+
+
+# The optional fields of a new memory
+
+
+class Field(NamedTuple):
+    """An optional field of a new memory.
+
+    From it are made: the check of what callers give, the JSON schema of the operations, the options
+    of ``tiermem add``, and the memory action of an agent. :meth:`AgentMemory.add` names the fields
+    in its signature, a world's :class:`Remark`, :class:`Observation` and :class:`Outcome` those
+    ``of_worlds``; a test compares them.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    """What fits, as JSON Schema with a description."""
+    check: Callable[[Any], Any] | None = None
+    """The value as it is kept, or an error; None if the check of the metadata is enough."""
+    kept_as: str | None = None
+    """Its name in the metadata; None if the memory's record has a place for it."""
+    words: str = ""
+    """How the list of actions that a language model reads says it; blank if it does not."""
+    option: str = ""
+    """How the command line says it, where that is not the schema's description."""
+    metavar: str | None = None
+    """What stands for its value on the command line."""
+    of_worlds: bool = False
+    """Whether what a world gives its agents has it, too."""
+    names_memories: bool = False
+    """Whether its values are ids of the agent's memories."""
+
+
+MEMORY_ID: Mapping[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 64,
+    "description": "The id of one of the agent's memories.",
+}
+_NAME = {"type": "string", "minLength": 1, "maxLength": 256}
+
+
+def _described(schema: Mapping[str, Any], description: str) -> Mapping[str, Any]:
+    return {**schema, "description": description}
+
+
+FIELDS: Mapping[str, Field] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Field(
+                "kind",
+                {
+                    "type": "string",
+                    "enum": list(KINDS),
+                    "description": "What sort of memory it is.",
+                },
+                check_kind,
+                words="kind (such as fact, decision or preference)",
+                option="Such as fact, decision or preference.",
+                of_worlds=True,
+            ),
+            Field(
+                "tags",
+                {
+                    "type": "array",
+                    "items": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 64,
+                        "pattern": r"^[^\s,]([^,]*[^\s,])?$",
+                    },
+                    "maxItems": 32,
+                    "description": "Labels of your own, without commas and without blanks around.",
+                },
+                check_tags,
+                words="tags (a list)",
+                option="A label of your own",
+                of_worlds=True,
+            ),
+            Field(
+                "ttl",
+                {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 2**53,
+                    "description": "Ticks after which nobody sees it any more; memory_status says "
+                    "how many there are in a day.",
+                },
+                partial(check_whole, "ttl", least=1),
+                words="ttl (ticks)",
+                option="Ticks after which it expires.",
+                of_worlds=True,
+            ),
+            Field("expires_tick", {}, partial(check_whole, "expires_tick", least=1)),
+            Field(
+                "temperature",
+                {
+                    "type": "string",
+                    "enum": list(TEMPERATURE_NAMES.values()),
+                    "description": "How active it is: hot is always in view, warm is searched, "
+                    "cold only if asked.",
+                },
+                parse_temperature,
+                words="temperature (hot, warm or cold)",
+                option="hot, warm or cold; without it the settings decide.",
+                of_worlds=True,
+            ),
+            Field(
+                "session",
+                _described(_NAME, "The conversation or episode it is part of."),
+                kept_as="session",
+                words="session",
+                metavar="NAME",
+                of_worlds=True,
+            ),
+            Field(
+                "speaker",
+                _described(_NAME, "Who said it."),
+                kept_as="speaker",
+                words="speaker",
+                metavar="NAME",
+                of_worlds=True,
+            ),
+            Field(
+                "key",
+                _described(
+                    _NAME,
+                    "What it is about, such as diet: it supersedes the memory that has this key "
+                    "now, and has its tier unless one is given.",
+                ),
+                check_key,
+                KEY,
+                words="key (the text replaces the one that you stored under this key before)",
+                option="What it is about: it supersedes the memory of this key.",
+                metavar="NAME",
+            ),
+            Field(
+                "value",
+                {
+                    "type": "object",
+                    "description": "JSON to keep beside the text, nested up to 64 deep, at most "
+                    "1 MiB. No search looks into it.",
+                },
+                value_text,
+                VALUE,
+                words="value (JSON to keep beside the text)",
+                option="Nested JSON to keep beside the text.",
+                metavar="JSON",
+            ),
+            Field(
+                "importance",
+                {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 10,
+                    "description": "From 1, mundane, to 10, poignant.",
+                },
+                check_importance,
+                IMPORTANCE,
+                words="importance (1 to 10)",
+                option="From 1, mundane, to 10; else by the tier.",
+            ),
+            Field(
+                "supersedes",
+                _described(MEMORY_ID, "The id of a memory that it replaces."),
+                words="supersedes or contradicts (the memory_id of one that it replaces or "
+                "contradicts)",
+                option="The memory that it supersedes.",
+                metavar="ID",
+                names_memories=True,
+            ),
+            Field(
+                "contradicts",
+                _described(MEMORY_ID, "The id of one that it contradicts."),
+                option="A memory that it contradicts.",
+                metavar="ID",
+                names_memories=True,
+            ),
+            Field(
+                "evidence",
+                {
+                    "type": "array",
+                    "items": MEMORY_ID,
+                    "minItems": 1,
+                    "maxItems": 32,
+                    "description": "What an insight is drawn from.",
+                },
+                evidence_text,
+                EVIDENCE,
+                option="A memory that an insight is drawn from",
+                metavar="ID",
+                names_memories=True,
+            ),
+        )
+    }
+)
+"""The optional fields, by name. Of ``supersedes`` and ``contradicts``, only a single add knows."""
+
+LINKS = ("supersedes", "contradicts")
+WORLD_FIELDS = tuple(name for name, field in FIELDS.items() if field.of_worlds)
+"""The names of the fields that a world may give."""
+_NAMES = tuple(name for name in FIELDS if name not in LINKS)
+_KEPT = {name: field for name, field in FIELDS.items() if field.kept_as is not None}
+"""The fields that the metadata keeps."""

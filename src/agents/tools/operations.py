@@ -21,6 +21,7 @@ from .shapes import (
     MATCHED,
     MEMORY,
     MOST_SAID,
+    NEW,
     QUERY,
     RETENTION,
     SCORE,
@@ -247,27 +248,7 @@ OPERATIONS: dict[str, Operation] = {
                 {"content": CONTENT},
                 {
                     "tier": TIER,
-                    "key": KEY,
-                    "kind": KIND,
-                    "tags": TAGS,
-                    "temperature": TEMPERATURE,
-                    "ttl": whole(
-                        "Ticks after which nobody sees it any more; memory_status says how many "
-                        "there are in a day.",
-                        1,
-                        2**53,
-                    ),
-                    "session": typed(
-                        "string", "The conversation or episode it is part of.", **_NAME
-                    ),
-                    "speaker": typed("string", "Who said it.", **_NAME),
-                    "value": VALUE,
-                    "supersedes": {**ID, "description": "The id of a memory that it replaces."},
-                    "contradicts": {**ID, "description": "The id of one that it contradicts."},
-                    "importance": whole("From 1, mundane, to 10, poignant.", 1, 10),
-                    "evidence": list_of(
-                        ID, minItems=1, maxItems=32, description="What an insight is drawn from."
-                    ),
+                    **NEW,
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,

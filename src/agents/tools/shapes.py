@@ -6,8 +6,9 @@ from typing import Any, get_args
 from ..engine import read
 from ..engine.engine import Engine
 from ..engine.status import MOST_IDS, What
-from ..memory.records import KINDS, Memory
 from ..memory.records import VALUE as VALUE_KEY
+from ..memory.records import Memory
+from ..memory.requests import FIELDS, MEMORY_ID
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 
 Schema = dict[str, Any]
@@ -37,20 +38,13 @@ def one_of(names: Iterable[str], description: str) -> Schema:
 
 
 TIER = one_of(TIER_NAMES.values(), "How much it matters: pinned ones always come first.")
-TEMPERATURE = one_of(
-    TEMPERATURE_NAMES.values(),
-    "How active it is: hot is always in view, warm is searched, cold only if asked.",
-)
+TEMPERATURE = dict(FIELDS["temperature"].schema)
 RETENTION = one_of(
     RETENTION_NAMES.values(), "Whether it is visible: archived and deleted ones can be restored."
 )
-KIND = one_of(KINDS, "What sort of memory it is.")
-TAGS = list_of(
-    {"type": "string", "minLength": 1, "maxLength": 64, "pattern": r"^[^\s,]([^,]*[^\s,])?$"},
-    maxItems=32,
-    description="Labels of your own, without commas and without blanks around.",
-)
-ID = typed("string", "The id of one of the agent's memories.", minLength=1, maxLength=64)
+KIND = dict(FIELDS["kind"].schema)
+TAGS = dict(FIELDS["tags"].schema)
+ID = dict(MEMORY_ID)
 CONTENT = typed(
     "string",
     "The text to remember; it comes back byte for byte. How long it may be, says "
@@ -59,18 +53,10 @@ CONTENT = typed(
     maxLength=1_048_576,
 )
 QUERY = typed("string", "What to look for, in plain words, names or numbers.", maxLength=16_384)
-KEY = typed(
-    "string",
-    "What it is about, such as diet: it supersedes the memory that has this key now, and has its "
-    "tier unless one is given.",
-    minLength=1,
-    maxLength=256,
-)
-VALUE: Schema = {
-    "type": "object",
-    "description": "JSON to keep beside the text, nested up to 64 deep, at most 1 MiB. No search "
-    "looks into it.",
-}
+KEY = dict(FIELDS["key"].schema)
+VALUE = dict(FIELDS["value"].schema)
+NEW = {name: dict(field.schema) for name, field in FIELDS.items() if field.schema}
+"""What can be said of a new memory beside its text, its tier and its metadata."""
 FILTERS: Schema = {
     "type": "object",
     "maxProperties": 100,

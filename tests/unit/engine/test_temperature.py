@@ -209,7 +209,10 @@ def test_bad_input_is_refused_with_a_clear_message_and_nothing_is_stored(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"colour": "red"}, "'colour' is not an option of a memory; use kind, tags, temperature"),
+        (
+            {"colour": "red"},
+            "'colour' is not an option of a memory; use kind, tags, ttl, expires_tick, temperature",
+        ),
         ({5: 1}, "5 is not an option"),
         ("hot", "options are a mapping; got 'hot'"),
         (["hot"], "options are a mapping"),

@@ -1,16 +1,24 @@
-"""What the options --tier, --meta, --filter and --value say."""
+"""What the options --tier, --meta, --filter and --value say; the options of a new memory."""
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from typer import Option
 
 from ...errors import InvalidInput
+from ...memory.requests import FIELDS, Field
 
 if TYPE_CHECKING:
     from ...memory.records import Scalar
 
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
 _SIGNS = {">=": "$gte", "<=": "$lte", "!=": "$ne", ">": "$gt", "<": "$lt"}
 _COMPARED = re.compile(r"([^<>=!]+)([<>=!]+)(.*)", re.DOTALL)
+_NO_MAXIMUM = 2**31
 _WRITE = """write --filter place=bay, 'day>=3' (or <=, >, <, !=), or JSON, or 'sign="<"'"""
 
 
@@ -69,3 +77,44 @@ def value_of(text: str) -> object:
             f"--value {text!r:.80} is not JSON: {error!s:.80}",
             hint="""write --value '{"a": [1]}'""",
         ) from None
+
+
+# The optional fields of a new memory
+
+
+def with_fields(command: _Command) -> _Command:
+    """The command with an option for each optional field of a memory, after ``--tier``.
+
+    The command takes them as its keyword arguments; :func:`field_of` reads them.
+    """
+    given = signature(command).parameters.values()
+    plain = [each for each in given if each.kind is not Parameter.VAR_KEYWORD]
+    place = [each.name for each in plain].index("tier") + 1
+    plain[place:place] = [_parameter(field) for field in FIELDS.values() if field.schema]
+    whole = signature(command).replace(parameters=plain)
+    command.__signature__ = whole  # type: ignore[attr-defined]
+    return command
+
+
+def _parameter(field: Field) -> Parameter:
+    schema, names = field.schema, [f"--{field.name}"]
+    text, more = field.option or schema["description"], dict[str, Any]()
+    kind: Any = str | None
+    if schema["type"] == "integer":
+        kind, more["min"] = int | None, schema["minimum"]
+        if schema["maximum"] < _NO_MAXIMUM:
+            more["max"] = schema["maximum"]
+    elif schema["type"] == "array":
+        kind, names = list[str] | None, [f"--{field.name.removesuffix('s')}"]
+        text += "; can be repeated."
+    said = Option(*names, metavar=field.metavar, help=text, **more)
+    return Parameter(
+        field.name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Annotated[kind, said]
+    )
+
+
+def field_of(field: Field, value: Any, id_of: Callable[[str], str]) -> Any:
+    """What the option of a field says; ``id_of`` gives the whole id of a memory."""
+    if field.names_memories:
+        return list(map(id_of, value)) if isinstance(value, list) else id_of(value)
+    return value_of(value) if field.schema["type"] == "object" else value

@@ -19,19 +19,23 @@ from ...errors import (
 )
 from ...memory.context import one_line
 from ...memory.records import check_text
+from ...memory.requests import FIELDS, WORLD_FIELDS
 from ...memory.tiers import Tier, parse_temperature, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES
 from ..protocols import NO_ARGUMENTS, Action, Ask
 from .ask import answers
 
+_WORDS = [
+    *[field.words for field in FIELDS.values() if field.of_worlds],
+    "metadata (texts, numbers or truth values by name)",
+    *[field.words for field in FIELDS.values() if field.words and not field.of_worlds],
+]
+"""The optional fields of a memory that an agent may give."""
+
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
-    "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
-    "temperature (hot, warm or cold), session, speaker, metadata (texts, numbers or "
-    "truth values by name), key (the text replaces the one that you "
-    "stored under this key before), value (JSON to keep beside the text), importance (1 to 10), "
-    "supersedes or contradicts (the memory_id of one that it replaces or contradicts)",
+    f"normal or low), {', '.join(_WORDS)}",
     "set_memory_tier": "move a memory to a tier: memory_id, tier",
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
@@ -116,11 +120,11 @@ _REQUIRED = {
     "write_note": ("path", "text"),
     "edit_note": ("path", "old", "new"),
 }
-LINKS = ("supersedes", "contradicts")
 _OF_A_MEMORY = (
-    "kind", "tags", "ttl", "temperature", "session", "speaker", "metadata", "key", "value",
-    "importance", *LINKS,
-)  # fmt: skip
+    *WORLD_FIELDS,
+    "metadata",
+    *[name for name in FIELDS if name not in (*WORLD_FIELDS, "expires_tick", "evidence")],
+)
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),

@@ -3,18 +3,18 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from random import Random
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
 from ...memory.records import Hits, Memory
-from ...memory.requests import PLAIN_OPTIONS, Options, check_new
+from ...memory.requests import LINKS, PLAIN_OPTIONS, WORLD_FIELDS, Options, check_new
 from ...memory.sources import IMPORTANCE, check_importance
 from ...memory.tiers import Tier
-from ..protocols import Action, Flushing, Observation, Outcome, Policy, Rating
+from ..protocols import Action, Flushing, Observation, Outcome, Policy, Rating, Remark
 from .actions import (
-    LINKS,
     NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
@@ -112,10 +112,10 @@ class Repeats:
 
 
 _OBSERVED, _ACTED = Options("observation"), Options("action")
-_OPTIONS = ("kind", "tags", "ttl", "temperature", "session", "speaker")
+_of_world = attrgetter(*WORLD_FIELDS)
 _NOT_HELD = re.compile("[\0\ud800-\udfff]")
 """A NUL, or half a character."""
-_NO_OPTIONS = (None, (), None, None, None, None)
+_NO_OPTIONS = _of_world(Remark(""))
 
 
 class Recorder:
@@ -145,12 +145,12 @@ class Recorder:
         seen = self._rules.remembered(seen)
         agent = seen.agent_id
         if is_said(seen):
-            options = _options(_OBSERVED, seen[6:12])
+            options = _options(_OBSERVED, _of_world(seen))
             self._new.append((agent, seen.text, seen.tier, seen.metadata, options))
         for remark in filter(is_said, seen.heard):
-            own = remark[3:]
+            own = _of_world(remark)
             more = () if own == _NO_OPTIONS else (_options(PLAIN_OPTIONS, own),)
-            self._new.append((agent, *remark[:3], *more))
+            self._new.append((agent, remark.text, remark.tier, remark.metadata, *more))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
@@ -159,7 +159,7 @@ class Recorder:
             own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
-            options = _options(_ACTED, outcome[4:])
+            options = _options(_ACTED, _of_world(outcome))
             self._new.append((agent, outcome.text, outcome.tier, own, options))
             if self._contexts is not None:
                 self._contexts.saw(agent, outcome.text)
@@ -223,7 +223,7 @@ def _options(plain: Options, given: tuple[object, ...]) -> Options | dict[str, o
     """The options of a memory: ``plain``, unless an observation, remark or outcome gives some."""
     if given == _NO_OPTIONS:
         return plain
-    own = dict(zip(_OPTIONS, given, strict=True))
+    own = dict(zip(WORLD_FIELDS, given, strict=True))
     if own["kind"] is None:
         own["kind"] = plain.kind
     return own

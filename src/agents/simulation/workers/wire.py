@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import orjson
 
 from ...errors import SimulationError
+from ...memory.requests import FIELDS, WORLD_FIELDS
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
 from ..protocols import Action, Ask, Observation, Outcome, Remark
@@ -30,7 +31,7 @@ _OWN = -1
 """The result of an action on the agent's own memory, which is not done yet."""
 _OF_GROUP = 1
 """The last value of a wish, by which it is longer than a speech."""
-_AS_GIVEN = ("facts", "metadata", "session", "speaker")
+_AS_GIVEN = ("facts", "metadata", *[name for name in WORLD_FIELDS if FIELDS[name].kept_as])
 """Fields in which an enum is refused: the engine local would not take its value for it."""
 _SCALARS = {str, int, float, bool, type(None)}
 _LISTS, _NAMED = (list, tuple), (str, int)

@@ -6,18 +6,20 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from ....errors import InvalidInput
+from ....memory.requests import FIELDS
 from ....memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes, storing
 from ..one_memory import MemoryId, full_id, ranked, shown_id, tell_change
 from ..options import AsJson, BankFolder, Whose, no_nan
 from ..output import echo_json, say, table
 from ..texts import text_of
-from ..values import condition, pair, tier_of, value_of
+from ..values import condition, field_of, pair, tier_of, value_of, with_fields
 from .inspect import explained
 
 Beside = Annotated[str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")]
 
 
+@with_fields
 def add(
     folder: BankFolder,
     agent: Whose,
@@ -31,41 +33,12 @@ def add(
             "what the memory of that key has."
         ),
     ] = None,
-    key: Annotated[
-        str | None,
-        Option(metavar="NAME", help="What it is about: it supersedes the memory of this key."),
-    ] = None,
-    kind: Annotated[str, Option(help="Such as fact, decision or preference.")] = "fact",
-    tags: Annotated[
-        list[str] | None, Option("--tag", help="A label of your own; can be repeated.")
-    ] = None,
-    temperature: Annotated[
-        str | None, Option(help="hot, warm or cold; without it the settings decide.")
-    ] = None,
-    ttl: Annotated[int | None, Option(min=1, help="Ticks after which it expires.")] = None,
-    session: Annotated[
-        str | None, Option(metavar="NAME", help="The conversation it is part of.")
-    ] = None,
-    speaker: Annotated[str | None, Option(metavar="NAME", help="Who said it.")] = None,
-    importance: Annotated[
-        int | None, Option(min=1, max=10, help="From 1, mundane, to 10; else by the tier.")
-    ] = None,
-    evidence: Annotated[
-        list[str] | None,
-        Option(metavar="ID", help="A memory that an insight is drawn from; can be repeated."),
-    ] = None,
     metadata: Annotated[
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
     ] = None,
-    value: Beside = None,
-    supersedes: Annotated[
-        str | None, Option(metavar="ID", help="The memory that it supersedes.")
-    ] = None,
-    contradicts: Annotated[
-        str | None, Option(metavar="ID", help="A memory that it contradicts.")
-    ] = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Store a memory of an agent. It is on disk when the command returns.
 
@@ -76,27 +49,20 @@ def add(
     """
     text = text_of(words)
     own = dict(map(pair, metadata or ()))
-    beside = None if value is None else value_of(value)
     with changed(folder) as bank:
         memory = bank.agent(agent)
+        given = {
+            name: field_of(FIELDS[name], each, lambda short: full_id(bank, agent, short))
+            for name, each in fields.items()
+            if each not in (None, [])
+        }
         before = ranked(memory)
         with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
             new = memory.add(
                 text,
                 None if tier is None else tier_of(tier),
                 own,
-                key=key,
-                kind=kind,
-                tags=tags or (),
-                temperature=temperature,
-                ttl=ttl,
-                session=session,
-                speaker=speaker,
-                value=beside,
-                importance=importance,
-                supersedes=supersedes and full_id(bank, agent, supersedes),
-                contradicts=contradicts and full_id(bank, agent, contradicts),
-                evidence=[full_id(bank, agent, each) for each in evidence or ()] or None,
+                **given,
             )
 
 
