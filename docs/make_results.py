@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tiermem.simulation.reports.numbers import no_interval
 from tiermem.simulation.reports.sweep_report import SweepResults
+from tiermem.simulation.statistics import in_words, interval_of
 from tiermem.simulation.sweeps.cells import engine_for, run_cells
 from tiermem.simulation.sweeps.results import write_results
 from tiermem.simulation.sweeps.sweep import read_sweep
@@ -149,9 +149,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    if row["low"] is None:
-        return no_interval(row["n"])
-    return f"{_number(row['low'])} to {_number(row['high'])}"
+    return in_words(interval_of(row), _number)
 
 
 def _p(row: Mapping[str, Any]) -> str:

@@ -19,9 +19,8 @@ from tiermem.config.load import load_settings
 from tiermem.config.settings import Settings
 from tiermem.simulation import Loop
 from tiermem.simulation.policies.cassette import Cassette
-from tiermem.simulation.reports.numbers import no_interval
 from tiermem.simulation.runs.scenario import make_policy, make_world
-from tiermem.simulation.statistics import differences, summarise
+from tiermem.simulation.statistics import differences, in_words, interval_of, summarise
 
 HERE = Path(__file__).parent
 FIGURES = Path("runs/demo.json")
@@ -85,9 +84,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     for gap in differences(rows, keys, ["result"], baseline="flat", variant="memory"):
         place = (gap["regime"], gap["search"])
         flat, tiers = means[*place, "flat"], means[*place, "tiers"]
-        difference = no_interval(gap["n"])
-        if gap["low"] is not None:
-            difference = f"{_signed(gap['low'])} to {_signed(gap['high'])}"
+        difference = in_words(interval_of(gap), _signed)
         yield (
             f"| {place[0]} | {place[1]} | {flat:,.1f} | {tiers:,.1f} "
             f"| {_signed(gap['mean'])} ({difference}) |"

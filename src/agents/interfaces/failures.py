@@ -105,12 +105,13 @@ def report(lines: Lines) -> None:
     from rich.text import Text
 
     from ..memory.context import one_line
+    from ..memory.words import cut
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for label, style, text in zip(
         ("tiermem:", "    why:", "     do:"), ("bold red", "dim", "green"), lines, strict=True
     ):
-        short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        short = cut(text, _LONGEST)
         first, *more = map(one_line, short.split("\n"))  # one for each mistake in a file
         console.print(Text.assemble((label, style), " ", first))
         for line in more:

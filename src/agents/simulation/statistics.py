@@ -6,11 +6,13 @@ bootstrap.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..memory.words import number
+
 FEWEST_SEEDS = 3
-"""Fewer values say nothing about their spread, and have no interval."""
+"""Fewer values say nothing about others, and have no interval."""
 LEVEL = 0.95
 _POWER = 0.8
 _MOST_SEEDS = 1_000_000
@@ -45,7 +47,7 @@ class Difference(NamedTuple):
 
     It is 1 where there is no interval.
     """
-    spread: float
+    deviation: float
     """The standard deviation of the differences."""
 
 
@@ -70,16 +72,16 @@ def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.
     n = len(given)
     mean = given[0] if min(given) == max(given) else math.fsum(given) / n
     rounding = _ROUNDING * max(size, *map(abs, given))
-    # Equal values show no spread: that of the next seed may be any.
+    # Equal values show no deviation: that of the next seed may be any.
     if n < FEWEST_SEEDS or max(given) - min(given) <= rounding:
         return Difference(n, mean, -math.inf, math.inf, 1.0, math.nan)
     from scipy.special import stdtr, stdtrit
 
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (n - 1))
-    error = spread / math.sqrt(n)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (n - 1))
+    error = deviation / math.sqrt(n)
     reach = _stable(stdtrit(n - 1, (1 + level) / 2)) * error
     p = 2 * _stable(stdtr(n - 1, -abs(mean) / error))
-    return Difference(n, mean, mean - reach, mean + reach, p, spread)
+    return Difference(n, mean, mean - reach, mean + reach, p, deviation)
 
 
 def _stable(value: float) -> float:
@@ -99,17 +101,17 @@ def may_differ(n: int, level: float = LEVEL) -> float:
 
 
 def seeds_to_show(difference: Difference, alpha: float = 1 - LEVEL) -> int | None:
-    """How many seeds would show a difference of this size and spread, four times out of five.
+    """How many seeds would show a difference of this size and deviation, four times out of five.
 
-    The estimate is as rough as the size and the spread that it comes from. None: there is no
-    difference, no spread to estimate from, or a million seeds would not be enough.
+    The estimate is as rough as the size and the deviation that it comes from. None: there is no
+    difference, no deviation to estimate from, or a million seeds would not be enough.
     """
-    mean, spread = difference.mean, difference.spread
-    if mean == 0 or math.isnan(spread):
+    mean, deviation = difference.mean, difference.deviation
+    if mean == 0 or math.isnan(deviation):
         return None
     from scipy.special import nctdtr, ndtri, stdtrit
 
-    effect = min(abs(mean) / spread, _LARGEST_EFFECT)
+    effect = min(abs(mean) / deviation, _LARGEST_EFFECT)
     if effect < 1e-6:
         return None
     # For many seeds Student's test is the normal one; for few it needs some more.
@@ -180,6 +182,19 @@ def interval_of(row: Mapping[str, Any]) -> Interval:
     """The interval in a row of :func:`summarise` or :func:`differences`."""
     low = -math.inf if row["low"] is None else row["low"]
     return Interval(row["n"], row["mean"], low, math.inf if row["high"] is None else row["high"])
+
+
+def in_words(interval: Interval, write: Callable[[float], str] = number) -> str:
+    """The ends of an interval, ``1 to 3``, or what the values say without one.
+
+    Too few values say nothing. Equal ones have no interval, and others may differ from them.
+    """
+    if math.isfinite(interval.low) and math.isfinite(interval.high):
+        return f"{write(interval.low)} to {write(interval.high)}"
+    if interval.n < FEWEST_SEEDS:
+        return ""
+    share = number(100 * may_differ(interval.n), 2)
+    return f"all {interval.n:,} are equal; up to {share} % of others may differ"
 
 
 def differences(

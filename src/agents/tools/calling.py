@@ -12,6 +12,7 @@ from ..bank.agent_memory import AgentMemory
 from ..engine import clock
 from ..errors import InvalidInput, TierMemError
 from ..memory.tiers import NO_TIERS, TEMPERATURE_NAMES, TIER_VALUES
+from ..memory.words import cut
 from .operations import OPERATIONS, WHY_NOT, Operation, Permission, allows
 from .shapes import MOST_SAID, Schema
 
@@ -130,7 +131,7 @@ def call(
         with memory.engine.observing() if observing else nullcontext():
             return Outcome(run(memory, name, arguments), None)
     except TierMemError as error:
-        return Outcome(None, Failure(type(error).__name__, _short(str(error))))
+        return Outcome(None, Failure(type(error).__name__, cut(str(error), MOST_SAID)))
     except Exception:
         logger.exception("the operation %r failed", name)
         message = "something went wrong inside TierMem; the log says what"
@@ -178,7 +179,7 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
         error = _inner(error)
         place = ".".join(map(str, error.absolute_path))
         where = f"{operation.name}: {place} " if place else f"{operation.name}: "
-        raise InvalidInput(_short(where + _said(error)))
+        raise InvalidInput(cut(where + _said(error), MOST_SAID))
     # In JSON 3.0 is a whole number like 3; a model may write either.
     return {
         key: int(value) if type(value) is float and known[key].get("type") == "integer" else value
@@ -230,10 +231,6 @@ def _said(error: "ValidationError") -> str:
         if error.instance in TEMPERATURE_NAMES.values():
             text += f"; {operations_with('temperature', error.instance)}"
     return text
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…"
 
 
 def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:

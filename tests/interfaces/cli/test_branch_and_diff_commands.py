@@ -329,7 +329,7 @@ def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None
     assert "plot: b/diff.svg" in tiermem("diff", whole, branched).out
     plot = Path("b/diff.svg").read_text()
     told = [text.text for text in ElementTree.fromstring(plot).iter() if text.text]
-    assert {"whole", "b", "steps", "tick"} <= {*told}
+    assert {"run", "b", "steps", "tick"} <= {*told}
     tiermem("diff", whole, branched, "--plot", "mine.svg")
     assert Path("mine.svg").read_text() == plot
 

@@ -44,7 +44,7 @@ def test_an_experiment_is_listed_with_its_tick_and_its_intervals(experiment: Exp
         assert row["reached"] == [(each.agent, each.tick) for each in found.reached]
         for told, own in zip(found.statistics, row["statistics"], strict=True):
             numbers = {name: told[name] for name in ("metric", "n", "mean", "low", "high")}
-            assert own == {**numbers, "no_interval": "–"}
+            assert own == {**numbers, "interval": "–"}
 
 
 def test_a_ranking_is_listed_memory_by_memory(experiment: Experiment, tmp_path: Path) -> None:

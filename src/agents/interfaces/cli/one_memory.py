@@ -10,8 +10,9 @@ from typer import Argument, Option
 from ...errors import InvalidInput
 from ...memory.records import id_prefix, sequence_of, short_id, whole_id
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention
+from ...memory.words import counted, first_of
 from .banks import past
-from .output import counted, echo_json, first_of, say
+from .output import echo_json, say
 
 if TYPE_CHECKING:
     from ...bank.agent_memory import AgentMemory

@@ -3,15 +3,13 @@
 import codecs
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import typer
 
 from ...memory.context import one_line
 
-_MOST_NAMED = 10
-_SHORT = 60
 """Characters of a memory in a list."""
 
 
@@ -40,23 +38,6 @@ def echo_exactly(parts: Iterable[bytes]) -> None:
         else:
             binary.write(part)
     sys.stdout.flush()
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: 1 row, 2 rows, 3 memories."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def first_of(names: Sequence[str]) -> str:
-    """The first ten names, and how many more there are."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def short(text: str) -> str:
-    """The beginning of a memory, in one line."""
-    line = one_line(text)
-    return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
 
 
 def table(title: str, rows: list[dict[str, Any]], as_json: bool = False) -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,14 +13,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from ...memory.words import first_of
 from ...storage.files import TemporaryFolder
 from .checks import Check, Finding, Findings, of_error, run_checks
 from .installation import embedding, space
 
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
-
-_MOST_NAMED = 10
 
 
 def bank_checks(folder: Path) -> list[Check]:
@@ -124,7 +123,7 @@ def _memories(folder: Path) -> Findings:
         identity, kept = journal.get("bank"), journal.get("store")
     with MemoryBank.at(folder, embedder=stand_in(identity["embedder"])) as bank:
         if touched := _incomplete(bank):
-            lost = BankDamaged(f"the journal has lost memories of {_some(touched)}")
+            lost = BankDamaged(f"the journal has lost memories of {first_of(touched)}")
             yield _damage(folder, of_error("journal", lost))
             return
         yield sound
@@ -179,18 +178,13 @@ def _damage(folder: Path, found: Finding) -> Finding:
     with saved.bank as bank:
         agents = bank.agents()
         memories = sum(bank.agent(each).count() for each in agents)
-    said = f"agents touched: {_some(saved.touched) or 'none that is known'}"
+    said = f"agents touched: {first_of(saved.touched) or 'none that is known'}"
     if saved.problems:
-        said += f"; damaged: {_some(saved.problems)}"
+        said += f"; damaged: {first_of(saved.problems)}"
     what = "all" if saved.is_complete else "some"
     said += f"; {memories:,} memories of {len(agents):,} agents can be saved, which is {what}"
     todo = f"save them first with: tiermem export {quote(str(folder))} --salvage --to FILE.jsonl"
     return found._replace(said=f"{found.said}; {said}", todo=f"{found.todo}; {todo}")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _clock(bank: "MemoryBank", folder: Path) -> Findings:
@@ -304,7 +298,7 @@ def _differing(
     if changed:
         names = sorted({memory.agent_id for memory in changed})
         which = "1 memory" if len(changed) == 1 else f"{len(changed):,} memories"
-        return f"it has another text for {which} of {_some(names)} ({changed[0].id})"
+        return f"it has another text for {which} of {first_of(names)} ({changed[0].id})"
     if is_in_step and (missing := sum(memory.id not in found for memory in memories)):
         return f"{missing:,} memories of the bank are not in it"
     return None

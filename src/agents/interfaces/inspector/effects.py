@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from ...simulation.reports.numbers import no_interval
+from ...memory.words import signed
 from ...simulation.runs.found_effects import effects_of
+from ...simulation.statistics import in_words, interval_of
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
@@ -24,7 +25,7 @@ def effects(run: Inspected, given: Parameters) -> dict[str, Any]:
                 "until": each.until,
                 "changed": each.changed,
                 "statistics": [
-                    {**row, "no_interval": no_interval(row["n"]) or "–"}
+                    {**row, "interval": in_words(interval_of(row), signed) or "–"}
                     for row in each.statistics[:_MOST_ROWS]
                 ],
                 "reached": each.reached[:_MOST_ROWS],

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from ...memory.words import counted, cut, number
 from ..reports import html as page
 from ..reports import plots
-from ..reports.numbers import number
 from .spread import by_text
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _MOST_CURVES = 5
 _MOST_ROWS = 10
 _MOST_TREE = 60
-_SHORT = 60
 # The columns of the tables that the report shows, and their heads.
 _TELLS = {"teller": "Teller", "listener": "Listener", "times": "Times", "new": "New"}
 _CENTRALITY = {
@@ -39,7 +38,8 @@ def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
     top = by_text(study.spreads())[:_MOST_CURVES]
     if top:
         curves = {
-            f"{at}. {_short(row['text'])}": _holders(study, row) for at, row in enumerate(top, 1)
+            f"{at}. {cut(row['text'] or '(forgotten)', 60)}": _holders(study, row)
+            for at, row in enumerate(top, 1)
         }
         caption = f"The {len(top)} memories that most agents had."
         chart = plots.curves(curves, range(study.tick + 1))
@@ -115,7 +115,7 @@ def _spreads(study: "Study") -> str:
 def _begun_again(times: int) -> str:
     if not times:
         return ""
-    return f'<span class="about">and {page.count(times, "chain")} with the same text</span>'
+    return f'<span class="about">and {counted(times, "chain")} with the same text</span>'
 
 
 def _tree(study: "Study", origin: str) -> str:
@@ -167,8 +167,3 @@ def _by_rows(rows: Sequence[dict[str, Any]], name: str) -> dict[str, list[dict[s
     for row in rows:
         found.setdefault(row[name], []).append(row)
     return found
-
-
-def _short(text: str | None) -> str:
-    said = text or "(forgotten)"
-    return said if len(said) <= _SHORT else said[: _SHORT - 1] + "…"

@@ -12,6 +12,7 @@ from ...errors import InvalidInput, RunError
 from ...memory.context import one_line
 from ...memory.records import id_prefix, memory_id, sequence_of, short_id, whole_id
 from ...memory.tiers import Tier
+from ...memory.words import short
 from ..runs.branch import branch
 from ..runs.folder import as_run_error, read_folder
 from ..runs.record import RunRecord
@@ -82,13 +83,13 @@ class Intervention(NamedTuple):
         at = self.at if self.at is not None else min((max(b.tick - 1, 0) for b in born), default=0)
         edits, rules, words = [], [], []
         for birth in born:
-            words.append(f"{birth.agent} never hears {_shown(birth.text)} of tick {birth.tick}")
+            words.append(f"{birth.agent} never hears {short(birth.text)!r} of tick {birth.tick}")
             if birth.tick == 0:
                 edits.append({"agent": birth.agent, "do": "forget", "memory": birth.id})
                 continue
             if birth.tick <= at:
                 raise RunError(
-                    f"{birth.agent} had {_shown(birth.text)} in tick {birth.tick} already, before "
+                    f"{birth.agent} had {short(birth.text)!r} in tick {birth.tick} already, before "
                     f"a branch at {at}",
                     hint=f"branch at tick {birth.tick - 1} or before, or leave --at out",
                 )
@@ -102,11 +103,11 @@ class Intervention(NamedTuple):
                         agent, identifier, text = _held(bank, settings, target)
                         if do == "pin" and bank.agent(agent).get(identifier).tier is Tier.PINNED:
                             raise RunError(
-                                f"{agent} has {_shown(text)} pinned already after tick {at}",
+                                f"{agent} has {short(text)!r} pinned already after tick {at}",
                                 hint="pin another memory, or branch before it was pinned",
                             )
                         edits.append({"agent": agent, "do": do, "memory": identifier})
-                        words.append(f"{agent} {do}s {_shown(text)} after tick {at}")
+                        words.append(f"{agent} {do}s {short(text)!r} after tick {at}")
         for speaker, listener in self.block:
             rules.append({"do": "block", "from": speaker, "to": listener, "after": at})
             words.append(f"what {speaker} says does not reach {listener} after tick {at}")
@@ -303,11 +304,6 @@ def _held(bank: MemoryBank, settings: Settings, target: Target) -> tuple[str, st
     near = 0 if target.born is None else target.born
     found = min(fitting, key=lambda memory: abs(memory.created_tick - near))
     return found.agent_id, found.id, found.content
-
-
-def _shown(text: str) -> str:
-    line = one_line(text)
-    return repr(line if len(line) <= 60 else line[:59] + "…")
 
 
 _BOARDS = "a post on a group's board is not an agent's memory: --block keeps it from who reads it"

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
+from ...memory.words import number, signed
 from ...storage.files import replace_file
 from ..reports import html as page
 from ..reports import plots
-from ..reports.numbers import no_interval, number
 from ..runs.outputs import table
-from ..statistics import interval_of
+from ..statistics import in_words, interval_of
 from .experiment import Effect
 from .which import Ranked
 
@@ -107,7 +107,7 @@ def _differences(found: Effect) -> str:
         [
             page.escape(row["metric"]),
             number(row["n"]),
-            _signed(row["mean"]),
+            signed(row["mean"]),
             interval(row),
             number(row["p_holm"]),
         ]
@@ -117,14 +117,8 @@ def _differences(found: Effect) -> str:
 
 
 def interval(row: Mapping[str, Any]) -> str:
-    """The ends of an interval, in words, or what the values say without one."""
-    if row["low"] is None or row["high"] is None:
-        return no_interval(row["n"]) or "–"
-    return f"{_signed(row['low'])} to {_signed(row['high'])}"
-
-
-def _signed(value: float) -> str:
-    return f"+{number(value)}" if value > 0 else number(value)
+    """The ends of a difference's interval, in words, or what the values say without one."""
+    return in_words(interval_of(row), signed) or "–"
 
 
 def _charts(found: Effect) -> str:
@@ -189,7 +183,7 @@ def ranking_section(ranked: Ranked) -> str:
             + f'<span class="about">{page.escape(each.candidate.agent)} · from tick '
             f"{number(each.candidate.born)}</span>",
             number(each.candidate.decisions),
-            _signed(each.difference),
+            signed(each.difference),
             interval(each._asdict()),
         ]
         for each in ranked.tested

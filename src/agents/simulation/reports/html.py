@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...memory.context import one_line
-from .numbers import number
+from ...memory.words import counted, number
 from .plots import STYLE
 
 _MOST_CHARACTERS = 600
@@ -25,7 +25,7 @@ def clipped(text: str) -> str:
     more = len(text) - _MOST_CHARACTERS
     if more <= 0:
         return escape(text)
-    left = f'<span class="range">({count(more, "more character")})</span>'
+    left = f'<span class="range">({counted(more, "more character")})</span>'
     return f"{escape(text[:_MOST_CHARACTERS])}… {left}"
 
 
@@ -34,11 +34,6 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return number(value) if isinstance(value, float) or value is None else str(value)
-
-
-def count(many: int, one: str, more: str = "") -> str:
-    """``1 tick``, ``2 ticks``."""
-    return f"{number(many)} {one if many == 1 else more or one + 's'}"
 
 
 def document(title: str, body: Iterable[str]) -> str:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from ...memory.context import one_line
-from ..statistics import Interval
-from .numbers import no_interval, number
+from ...memory.words import number
+from ..statistics import Interval, in_words
 
 Values = Sequence[float | None]
 Span = tuple[float, float]
@@ -502,11 +502,8 @@ def _told_by_column(
 
 
 def _with_ends(point: Interval) -> str:
-    mean = number(point.mean)
-    if math.isfinite(point.low):
-        return f"{mean} [{number(point.low)}, {number(point.high)}]"
-    why = no_interval(point.n)
-    return f"{mean} ({why})" if why else mean
+    ends = in_words(point)
+    return f"{number(point.mean)} ({ends})" if ends else number(point.mean)
 
 
 # SVG

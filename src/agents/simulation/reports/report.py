@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ...memory.tiers import TIER_NAMES
+from ...memory.words import counted, number
 from . import html as page
 from . import plots
-from .numbers import number
 
 _TIERS = tuple(TIER_NAMES.values())
 _TEMPERATURES = ("hot", "warm", "cold")
@@ -109,12 +109,12 @@ def _story(results: RunResults, last: Mapping[str, Any]) -> str:
     if not last:
         return "No tick has been recorded yet."
     world, agents = results.summary.get("world"), results.summary.get("agents")
-    who = f"{page.count(agents, 'agent')} lived" if isinstance(agents, int) else "The run lasted"
+    who = f"{counted(agents, 'agent')} lived" if isinstance(agents, int) else "The run lasted"
     where = f" in <b>{page.escape(world)}</b>" if isinstance(world, str) else ""
     held = sum(last.get(tier, 0) for tier in _TIERS)
     return (
-        f"{who} through {page.count(last['tick'], 'tick')}{where}. At the end there were "
-        f"{page.count(held, 'memory', 'memories')}, {number(last.get('pinned', 0))} of them pinned."
+        f"{who} through {counted(last['tick'], 'tick')}{where}. At the end there were "
+        f"{counted(held, 'memory', 'memories')}, {number(last.get('pinned', 0))} of them pinned."
     )
 
 
@@ -270,8 +270,8 @@ def _memories(
 def _alike(memory: RemarkableMemory) -> str:
     if not memory.alike:
         return ""
-    whose = f" of {page.count(memory.others, 'other agent')}" if memory.others else ""
-    return f"and {page.count(memory.alike, 'memory', 'memories')} with the same text{whose}"
+    whose = f" of {counted(memory.others, 'other agent')}" if memory.others else ""
+    return f"and {counted(memory.alike, 'memory', 'memories')} with the same text{whose}"
 
 
 def _agent(results: RunResults, memory: RemarkableMemory) -> str:
@@ -295,7 +295,7 @@ def _agent_section(by_agent: Mapping[str, Mapping[str, float]]) -> str:
         known = [value for value in values.values() if value is not None and math.isfinite(value)]
         if any(known):
             mean = number(math.fsum(known) / len(known))
-            caption = f"Over {page.count(len(known), 'agent')}: mean {mean}, {_range(known)}."
+            caption = f"Over {counted(len(known), 'agent')}: mean {mean}, {_range(known)}."
             figures.append(page.figure(name, plots.bars(values), caption))
         elif known:
             figures.append(f"<p><b>{page.escape(name)}</b>: none for any agent.</p>")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from ..statistics import FEWEST_SEEDS, Interval, interval_of
+from ...memory.words import counted, number, signed
+from ..statistics import FEWEST_SEEDS, Interval, in_words, interval_of
 from . import html as page
 from . import plots
-from .numbers import no_interval, number
 
 _MOST_CELLS = 1_000
 _CLEAR = 0.05
@@ -91,27 +91,27 @@ def missing(row: Mapping[str, Any]) -> str:
     if is_clear(row):
         return ""
     if row["n"] < FEWEST_SEEDS:
-        return f"{page.count(FEWEST_SEEDS - row['n'], 'more seed')} at least, for an interval"
+        return f"{counted(FEWEST_SEEDS - row['n'], 'more seed')} at least, for an interval"
     if _is_alike(row):
-        return no_interval(row["n"])
+        return in_words(interval_of(row))
     needed = row["seeds_needed"]
     if needed is None:
         return "equal on average" if row["mean"] == 0 else "more seeds than can be run"
     if needed <= row["n"]:
         return "on the edge: more seeds would tell"
-    return f"about {page.count(needed - row['n'], 'more seed')} would show it"
+    return f"about {counted(needed - row['n'], 'more seed')} would show it"
 
 
 def _method(comparisons: int) -> str:
     means = (
-        "Bars and brackets are 95 % intervals over the seeds, by Student's method. Equal values "
+        "Bars and ranges are 95 % intervals over the seeds, by Student's method. Equal values "
         "have none: after n of them, up to 1 − 0.05^(1/n) of other seeds may differ."
     )
     if not comparisons:
         return means
     return (
         f"{means} Differences compare runs of the same seed (paired t test). The p value is "
-        f"corrected for all {page.count(comparisons, 'comparison')} of this page by Holm's method; "
+        f"corrected for all {counted(comparisons, 'comparison')} of this page by Holm's method; "
         "where it is at most 0.05, the difference is bold. Missing seeds are those with which four "
         "sweeps of five would show a difference of this size, which is itself an estimate."
     )
@@ -169,12 +169,8 @@ def _is_alike(row: Mapping[str, Any]) -> bool:
 
 
 def _same(alike: Sequence[Mapping[str, Any]]) -> str:
-    means = {_signed(row["mean"]) for row in alike}
+    means = {signed(row["mean"]) for row in alike}
     return f"{means.pop()} in every seed" if len(means) == 1 else "the same in every seed"
-
-
-def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{number(value)}"
 
 
 def _at(some: int, all_: int) -> str:
@@ -198,7 +194,7 @@ def _interval_chart(
         isinstance(row[results.grid[0]], int | float) for row in results.rows
     )
     png = plots.intervals(series, labels, x_label=", ".join(results.grid), connected=scale)
-    return page.figure(metric, png, f"Mean over {page.count(len(results.seeds), 'seed')}.")
+    return page.figure(metric, png, f"Mean over {counted(len(results.seeds), 'seed')}.")
 
 
 def _interval_table(
@@ -255,19 +251,20 @@ def _between(
     """A mean and its interval, with as many decimals as the narrowest interval justifies."""
     _, mean, low, high = interval
     known = [mean] if math.isinf(low) else [mean, low, high]
-    texts = [number(value) for value in known]
+    places = None
     if widths and max(map(abs, known)) < 1e15:
         places = min(max(0, 1 - math.floor(math.log10(min(widths)))), 6)
-        texts = [f"{value:,.{places}f}".replace("-", "−") for value in known]
-    said = f"+{texts[0]}" if sign and mean > 0 else texts[0]
+
+    def write(value: float) -> str:
+        return number(value) if places is None else f"{value:,.{places}f}".replace("-", "−")
+
+    said = f"+{write(mean)}" if sign and mean > 0 else write(mean)
     if bold:
         said = f'<b class="clear">{said}</b>'
-    ends = f"[{texts[1]}, {texts[2]}]" if texts[1:] else f"no interval{_why(interval)}"
+    ends = in_words(interval, write)
+    if math.isinf(low):
+        ends = "no interval: all are equal" if ends else "no interval"
     return f'{said}<span class="range"> {ends}</span>'
-
-
-def _why(interval: Interval) -> str:
-    return ": all are equal" if interval.n >= FEWEST_SEEDS else ""
 
 
 def _cells(results: SweepResults) -> str:
@@ -291,7 +288,7 @@ def _cells(results: SweepResults) -> str:
         note += '<p class="note">With --keep-runs, each run has a report of its own.</p>'
     heads = [*map(page.escape, where), "Run", *map(page.escape, results.metrics)]
     table = page.table(heads, cells, len(results.metrics))
-    return page.details(f"All {page.count(len(results.rows), 'run')}", table + note)
+    return page.details(f"All {counted(len(results.rows), 'run')}", table + note)
 
 
 def _ways_into(results: SweepResults, cell: str) -> str:

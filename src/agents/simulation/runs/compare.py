@@ -12,6 +12,7 @@ from ...engine.read import active, hidden
 from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.tiers import Retention
+from ...memory.words import cut
 from ...notes.markdown import split_lines
 from ...telling import groups
 from .record import RunRecord
@@ -233,4 +234,4 @@ def shown(value: object) -> str:
         value = dict(value)
     name = getattr(value, "name", None)
     text = name.lower() if isinstance(name, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else text[:117] + "…"
+    return cut(text, 120)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...memory.words import counted, number
 from ..reports import html as page
-from ..reports.numbers import no_interval, number
+from ..statistics import in_words, interval_of
 
 AS_IT_WAS, CHANGED = "as-it-was", "changed"
 """The folders of an experiment's two runs."""
@@ -133,7 +134,7 @@ def _line(kept: FoundEffect, run: Path) -> list[str]:
     found = sorted(kept.statistics, key=lambda row: row["mean"] == 0)  # what changed comes first
     lines = [_figure(row) for row in found[:_MOST_METRICS]]
     if len(found) > _MOST_METRICS:
-        lines.append(f"and {page.count(len(found) - _MOST_METRICS, 'more row')}")
+        lines.append(f"and {counted(len(found) - _MOST_METRICS, 'more row')}")
     report = Path(os.path.relpath(kept.folder, run.resolve())) / "report.html"
     return [
         page.link(report.as_posix(), kept.folder.name),
@@ -144,8 +145,6 @@ def _line(kept: FoundEffect, run: Path) -> list[str]:
 
 
 def _figure(row: Mapping[str, Any]) -> str:
-    ends = no_interval(row["n"])
-    if row["low"] is not None and row["high"] is not None:
-        ends = f"{number(row['low'])} to {number(row['high'])}"
+    ends = in_words(interval_of(row))
     said = f"{page.escape(row['metric'])}: {number(row['mean'])}"
     return f"{said} ({ends})" if ends else said

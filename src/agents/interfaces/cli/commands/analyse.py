@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import ConfigError, InvalidInput
+from ....memory.words import counted, short
 from ..one_memory import id_in
 from ..options import AsJson, Force
-from ..output import counted, echo_json, say, short, table
+from ..output import echo_json, say, table
 
 if TYPE_CHECKING:
     from ....analysis import Spread, Study

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ....memory.tiers import TEMPERATURE_NAMES
+from ....memory.words import counted, short
 from ..banks import changed, check_agent, copied, opened
 from ..flags import flags, tell_idle
 from ..one_memory import shown_id
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
-from ..output import counted, echo_json, say, short, table
+from ..output import echo_json, say, table
 
 if TYPE_CHECKING:
     from ....config.settings import Settings

@@ -9,9 +9,10 @@ from rich.text import Text
 from typer import Argument, Exit
 
 from ....memory.context import one_line
+from ....memory.words import counted
 from ...doctor.checks import Check, Finding, run_checks
 from ..options import AsJson
-from ..output import counted, echo_json, say
+from ..output import echo_json, say
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 

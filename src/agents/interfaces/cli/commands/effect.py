@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ....errors import InvalidInput
+from ....memory.words import counted, short
 from ..one_memory import shown_id
 from ..options import AsJson, Assignments, Force, Quiet, RunFolder
-from ..output import counted, echo_json, say, short, table
+from ..output import echo_json, say, table
 from ..progress import Screen
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ....memory.requests import check_agent_id
+from ....memory.words import counted, first_of
 from ..banks import changed, check_agent, copied, storing
 from ..options import AsJson, Assignments, BankFolder, Force, OneAgent
-from ..output import counted, echo_exactly, echo_json, first_of, say
+from ..output import echo_exactly, echo_json, say
 
 if TYPE_CHECKING:
     from ....exchange.importing import Imported

@@ -5,10 +5,11 @@ from typing import Annotated
 
 from typer import Option
 
+from ....memory.words import counted
 from ..banks import changed, check_agent
 from ..one_memory import MemoryIds, full_id, ranked, say_memory, say_room, vacuum_advice
 from ..options import AsJson, BankFolder, Whose
-from ..output import counted, echo_json, say
+from ..output import echo_json, say
 
 
 def forget(

@@ -10,11 +10,12 @@ from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, InvalidInput, RunError
 from ....memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, parse_tier
+from ....memory.words import counted
 from ....notes.transcripts import length_of
 from ..banks import past
 from ..one_memory import WholeIds, shown_id
 from ..options import AsJson, RunFolder
-from ..output import counted, echo_json, say, table
+from ..output import echo_json, say, table
 from ..values import tier_of
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from typer import Argument, Exit, Option
 from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
 from ....memory.tiers import TIER_NAMES
+from ....memory.words import first_of
 from ....notes.markdown import split_lines
 from ....notes.transcripts import length_of
 from ..banks import changed, copied_with_notes, opened, storing
 from ..options import AsJson, BankFolder, no_nan
-from ..output import echo_exactly, echo_json, first_of, say, table
+from ..output import echo_exactly, echo_json, say, table
 from ..texts import text_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from typer import Option
 
 from ....errors import ConfigError
+from ....memory.words import counted
 from ..options import AsJson, Assignments, BankFolder, Config
-from ..output import counted, echo_json, say
+from ..output import echo_json, say
 from .care import DryRun
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from ....errors import ConfigError
+from ....memory.words import cut
 from ..flags import flags, tell_idle
 from ..options import Address, AsJson, Assignments, Force, Preset, Quiet, RunFolder
 from ..output import echo_json, say
@@ -304,8 +305,7 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
 
 def _tell_reasons(counts: dict[str, int], screen: Screen) -> None:
     for reason, count in list(counts.items())[:_MOST_REASONS]:
-        short = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
-        screen.say(f"  {count:>6,} × {short}")
+        screen.say(f"  {count:>6,} × {cut(reason, _LONGEST)}")
     if len(counts) > _MOST_REASONS:
         screen.say("         … and other reasons: see summary.json and decisions.parquet")
 

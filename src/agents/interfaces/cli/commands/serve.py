@@ -15,6 +15,7 @@ from typer import Option
 
 from ....errors import ConfigError
 from ....memory.requests import check_agent_id
+from ....memory.words import counted
 from ..banks import check_bank, check_served, served, watched
 from ..options import (
     AllowHosts,
@@ -27,7 +28,7 @@ from ..options import (
     Quiet,
     no_nan,
 )
-from ..output import counted, say
+from ..output import say
 from ..progress import stopping
 from ..signals import INTERRUPTED
 

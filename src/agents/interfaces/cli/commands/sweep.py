@@ -1,7 +1,6 @@
 """The command ``sweep``."""
 
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,11 +111,8 @@ def sweep(
 
 def _tell_sweep(results: "SweepResults") -> None:
     """Print a sweep's question, its means, and what differs from the baseline."""
-    from ....simulation.reports.numbers import no_interval
     from ....simulation.reports.sweep_report import arm_of, is_clear, missing
-
-    def ends(row: Mapping[str, Any]) -> str | None:
-        return None if row["low"] is None else f"{row['low']:,.4g} to {row['high']:,.4g}"
+    from ....simulation.statistics import in_words, interval_of
 
     if results.question:
         say(results.question)
@@ -127,7 +123,7 @@ def _tell_sweep(results: "SweepResults") -> None:
             **{key: row[key] for key in where},
             "n": row["n"],
             "mean": row["mean"],
-            "95 %": ends(row) or no_interval(row["n"]) or "–",
+            "95 %": in_words(interval_of(row)) or "–",
         }
         for row in results.statistics
     ]
@@ -136,7 +132,7 @@ def _tell_sweep(results: "SweepResults") -> None:
         {
             **{key: row[key] for key in where},
             "difference": row["mean"],
-            "95 %": ends(row) or "–",
+            "95 %": in_words(interval_of(row)) or "–",
             "p (Holm)": row["p_holm"],
             "so": "differs" if is_clear(row) else missing(row),
         }

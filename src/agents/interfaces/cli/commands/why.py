@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ....errors import ConfigError
+from ....memory.words import counted, short
 from ..one_memory import WholeIds, id_in, shown_id
 from ..options import AsJson, RunFolder
-from ..output import counted, echo_json, say, short, table
+from ..output import echo_json, say, table
 
 if TYPE_CHECKING:
     from ....simulation.runs.why import Decision

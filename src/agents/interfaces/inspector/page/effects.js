@@ -33,7 +33,7 @@ function One({ effect, index }) {
     <table class="given effect"><thead><tr><th>${at === null ? "what" : "metric"}</th><th class="number">pairs</th><th class="number">difference</th><th class="number">95 % interval</th></tr></thead>
     <tbody>${statistics.map(
       (row) => html`<tr data-metric=${row.metric}><td><${Line} text=${row.metric} /></td><td class="number" data-label="pairs"><${Num} of=${row.n} /></td><td class="number" data-label="difference"><${Num} of=${row.mean} /></td>
-        <td class="number" data-label="95 % interval">${row.low === null || row.high === null ? row.no_interval : html`<${Num} of=${row.low} /> to <${Num} of=${row.high} />`}</td></tr>`,
+        <td class="number" data-label="95 % interval">${row.interval}</td></tr>`,
     )}</tbody></table>
     ${reached.length > 0 && html`<p class="facts small"><span class="soft">reached</span> ${reached.slice(0, REACHED).map(([agent, tick]) => html`<span><${AgentLink} name=${agent} tick=${tick} run=${index} /> <span class="soft">in tick ${tick}</span></span> `)}
       ${reached.length > REACHED && html`<span class="soft">and ${reached.length - REACHED} more</span>`}</p>`}
