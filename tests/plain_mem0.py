@@ -3,8 +3,8 @@
 from typing import Any
 
 from agents import MemoryBank
-from agents.storage.mem0.connection import close
 from agents.storage.mem0.package import import_mem0
+from agents.storage.mem0.store_child import close
 
 UNUSED = {"provider": "openai", "config": {"api_key": "unused"}}
 

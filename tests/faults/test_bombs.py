@@ -11,7 +11,7 @@ import pytest
 
 from agents import CheckpointDamaged, InvalidInput, MemoryBank
 from agents.exchange import row_files
-from agents.storage.checkpoint import file as checkpoint
+from agents.storage import checkpoint
 from agents.storage.journal.ticks import TickNote
 from waiting import LONG
 
@@ -25,7 +25,7 @@ from pathlib import Path
 import pyarrow.compute, pyarrow.parquet
 from agents import InvalidInput, TierMemError
 from agents.exchange import row_files
-from agents.storage.checkpoint import file as checkpoint
+from agents.storage import checkpoint
 
 path = Path(sys.argv[1])
 pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -26,7 +26,7 @@ from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.errors import RunError
 from agents.simulation.runs.run import Run
-from agents.storage.checkpoint import file as checkpoint
+from agents.storage import checkpoint
 from banks import MANUAL, TESTS, busy, child, everything
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agents import CheckpointError, MemoryBank
-from agents.storage.checkpoint import file as checkpoint
+from agents.storage import checkpoint
 from waiting import LONG, until
 
 

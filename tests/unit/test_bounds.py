@@ -26,8 +26,7 @@ SOURCE = ROOT / "src" / "agents"
 FIXED = {
     "config/load.py": {"_types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
     "storage/embedding/embedders.py": {"_weights"},
-    "storage/mem0/errors.py": {"_both"},
-    "storage/mem0/providers.py": {"_modules_in"},
+    "storage/mem0/package.py": {"_both", "_modules_in"},
     "storage/columns/words.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},

@@ -16,9 +16,8 @@ from ..config.load import load_settings
 from ..errors import BankError, BankNotFound, InvalidInput
 from ..memory.records import Reembedding
 from ..memory.requests import check_whole
+from ..storage import checkpoint
 from ..storage.beside_journal import lost_journal, mark
-from ..storage.checkpoint import file as checkpoint
-from ..storage.checkpoint import restore as restoring
 from ..storage.embedding.embedders import Embedder
 from ..storage.files import BankLock, lock_folder, make_folder
 from ..storage.identity import checked_embedder, with_embedder, with_new_id
@@ -38,7 +37,7 @@ def restore(path: Path, folder: Path, *, same_bank: bool = False) -> BankLock:
     found = checkpoint.read(path)
     lock = lock_folder(folder)
     try:
-        restoring.restore(found, folder, same_bank=same_bank)
+        checkpoint.restore(found, folder, same_bank=same_bank)
     except BaseException:
         lock.release()
         raise

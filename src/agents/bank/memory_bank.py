@@ -19,7 +19,7 @@ from ..memory.tiers import TierLike
 from ..notes.index import Synced
 from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
-from ..storage.checkpoint import file as checkpoint
+from ..storage import checkpoint
 from ..storage.embedding.embedders import Embedder
 from ..storage.files import OneWriter
 from ..storage.store_sync import Progress

@@ -28,8 +28,8 @@ from ..memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, TIER_VALUES, Retention
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import NoEmbedder
 from ..storage.files import TemporaryFolder
-from ..storage.mem0.providers import check_vector_store
-from ..storage.mem0.reading import read_rows
+from ..storage.mem0.child_process import read_rows
+from ..storage.mem0.package import check_vector_store
 from ..storage.state.state import State
 from ..telling import groups
 from .row_files import New, Row, check_row

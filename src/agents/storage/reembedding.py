@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from ..errors import CommitFailed
 from ..memory.events import Added, decode
 from .beside_journal import records_of
-from .embedding.cache import CachedEmbedder
+from .embedding.cache import CachedEmbedder, key_of
 from .embedding.embedders import Embedder
-from .embedding.keys import key_of
-from .journal.file import chained
+from .journal.file import Commit, SnapshotRow, chained
 from .journal.journal import Journal
-from .journal.schema import Commit, SnapshotRow
 from .record import Record, digests_of
 from .shelf import seal_of, stored_in
 from .sqlite import discard, make_private

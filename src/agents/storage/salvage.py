@@ -20,10 +20,8 @@ from ..errors import BankDamaged
 from .beside_journal import doubt, find_records
 from .columns.agents import Population
 from .files import TemporaryFolder
-from .journal.file import JournalFile, chained
-from .journal.journal import Journal
-from .journal.redaction import redacted_digest
-from .journal.schema import Commit, Snapshot, SnapshotRow
+from .journal.file import Commit, JournalFile, Snapshot, SnapshotRow, chained
+from .journal.journal import Journal, redacted_digest
 from .shelf import checked_row
 from .sqlite import DAMAGE, log_of
 from .state import snapshots

@@ -12,8 +12,8 @@ from agents.bank import history
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
+from agents.storage.journal.file import Commit
 from agents.storage.journal.journal import Journal
-from agents.storage.journal.schema import Commit
 from banks import MANUAL, Engine
 
 # Going back

@@ -22,7 +22,7 @@ import make as golden
 
 from agents import MemoryBank
 from agents.simulation.runs.run import Run
-from agents.storage.checkpoint import file as checkpoint
+from agents.storage import checkpoint
 
 SHA256 = "1cf93e6cd5378669a3f0ede1a37d56a3c6cae2d0b1802d3d75e31a630efab75a"
 

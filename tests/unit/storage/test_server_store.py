@@ -14,8 +14,8 @@ from agents import MemoryBank, StoreError
 from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.simulation import Run
-from agents.storage.mem0.batches import batches_of
 from agents.storage.mem0.child_process import end_idle
+from agents.storage.mem0.store_child import batches_of
 from plain_mem0 import assert_store_is_exact
 from server_stores import PASSWORD, ChromaServer, Postgres, running
 

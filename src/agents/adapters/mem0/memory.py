@@ -13,7 +13,7 @@ from ...engine.write import extract
 from ...errors import ExtractionError, InvalidInput
 from ...memory.records import Memory as Record
 from ...memory.tiers import Retention, Tier
-from ...storage.mem0.errors import extraction_failed
+from ...storage.mem0.package import extraction_failed
 from ...telling.groups import board_of
 from ..removing import remove
 from .configs import bank_of

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...storage.mem0.errors import invalid_request
+from ...storage.mem0.package import invalid_request
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, final
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput
-from ...storage.mem0.errors import invalid_request
+from ...storage.mem0.package import invalid_request
 from ..names import DIRECTORY, Names
 
 IDS: Final = ("user_id", "agent_id", "run_id")

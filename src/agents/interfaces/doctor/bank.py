@@ -142,7 +142,7 @@ def _journal(folder: Path) -> Finding:
     """The pages of the file, and the hash of every commit, tick, snapshot and cold memory."""
     from ...bank import history
     from ...errors import BankDamaged
-    from ...storage.checkpoint.restore import read_all
+    from ...storage.checkpoint import read_all
 
     with closing(history.past(folder, None)) as journal:
         with journal.reading():

@@ -20,11 +20,11 @@ from ...engine.engine import Engine
 from ...memory.context import approximate_tokens
 from ...memory.events import parsed
 from ...memory.records import Explanation, Memory
+from ...storage.embedding.cache import keys_of
 from ...storage.embedding.embedders import Embedder
-from ...storage.embedding.keys import keys_of
 from ...storage.identity import Guard, prepare
+from ...storage.journal.file import SnapshotRow
 from ...storage.journal.journal import Journal
-from ...storage.journal.schema import SnapshotRow
 from ...storage.state import snapshots
 from ...storage.state.loading import replay
 from .parameters import Reading

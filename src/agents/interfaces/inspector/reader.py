@@ -16,8 +16,8 @@ from ...memory.tiers import Retention, Temperature, Tier
 from ...simulation.runs.study import earlier_memories
 from ...simulation.tick.decision_log import REFUSAL, LoggedDecision, unpack
 from ...storage.interrupts import first
+from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
-from ...storage.journal.schema import Commit
 from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
 from .beliefs import Beliefs

@@ -15,8 +15,8 @@ from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Retention, Tier
 from ...rules.transitions import end_after
 from ...storage.interrupts import gc_paused
+from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
-from ...storage.journal.schema import Commit
 from ...telling.groups import is_board
 from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidInput, MemoryNotFound, RunError
 from ...memory.tiers import TIER_NAMES, Tier
+from ...storage.embedding.cache import keys_of
 from ...storage.embedding.embedders import OfflineEmbedder
-from ...storage.embedding.keys import keys_of
 from ...storage.journal.journal import Journal
 from ...storage.once import once
 from ...storage.vectors import quantise

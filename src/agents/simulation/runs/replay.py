@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
-from ...storage.checkpoint import file as checkpoint
+from ...storage import checkpoint
 from ...storage.interrupts import first
 from ..policies.cassette import Cassette
 from ..tick.branch_rules import Standing

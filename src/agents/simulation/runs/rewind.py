@@ -18,7 +18,7 @@ from ...errors import (
     RunError,
     TickNotKept,
 )
-from ...storage.checkpoint import file as checkpoint
+from ...storage import checkpoint
 from .folder import (
     Say,
     branched_from,

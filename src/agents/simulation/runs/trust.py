@@ -13,7 +13,7 @@ from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import InvalidInput
-from ...storage.checkpoint import file as checkpoint
+from ...storage import checkpoint
 from ...storage.files import replace_file
 from ...storage.identity import claim_store
 from ...storage.trust import (

@@ -1,5 +1,6 @@
 """Vectors of texts that were met before."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -7,7 +8,20 @@ import numpy as np
 from ...errors import EmbedderError, Untrusted
 from ..vectors import Quantised, quantise, unit
 from .embedders import Embedder, OfflineEmbedder, WordVectors
-from .keys import QUERY, key_of, keys_of
+
+QUERY = "\0"
+"""Stands before a query where its vector is another one than that of a text: no text has it."""
+
+
+def key_of(text: str) -> bytes:
+    """The key of the vector of a text, or of a query that begins with :data:`QUERY`."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def keys_of(text: str) -> tuple[bytes, bytes]:
+    """The keys of a text's vector as a query, and as a text."""
+    return key_of(QUERY + text), key_of(text)
+
 
 _LETTERS = 256
 """Letters that a kept text may have on average; when there are more, all texts are forgotten."""

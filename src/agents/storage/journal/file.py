@@ -1,4 +1,7 @@
-"""A journal's SQLite file: it tells damage from a full disk, and a write is whole or not there."""
+"""A journal's SQLite file: its tables, and reads and writes.
+
+It tells damage from a full disk, and a write is whole or not there.
+"""
 
 import hashlib
 import json
@@ -6,9 +9,10 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed, CommitUnknown
+from ..shelf import SHELF_SCHEMA
 from ..sqlite import (
     DAMAGE,
     copy_database,
@@ -18,7 +22,85 @@ from ..sqlite import (
     open_to_read,
     sync_folder,
 )
-from .schema import SCHEMA
+from .ticks import DECISIONS_SCHEMA
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE commits (
+    id INTEGER PRIMARY KEY,
+    tick INTEGER NOT NULL,   -- after the commit
+    -- These two first: SQLite reads a row up to the last column that is asked for.
+    note BLOB NOT NULL,      -- digest of the row in ticks, if the commit ends a tick
+    hash BLOB NOT NULL,      -- over the hash before it and all of the others
+    events TEXT NOT NULL,    -- JSON array of events
+    vectors BLOB NOT NULL    -- int8, one vector per added memory, in order
+);
+-- What a simulation keeps of each tick, beside the memories.
+CREATE TABLE ticks (
+    tick INTEGER PRIMARY KEY,
+    commit_id INTEGER NOT NULL,
+    record TEXT NOT NULL,     -- JSON: state hash, counts, metrics
+    retrieved BLOB NOT NULL,  -- uint32: how many memories each agent got, then which
+    state_hash BLOB NOT NULL,
+    state BLOB                -- the world's state after the tick: JSON, deflated
+);
+CREATE TABLE snapshots (
+    agent TEXT PRIMARY KEY,
+    next_sequence INTEGER NOT NULL,
+    columns BLOB NOT NULL,
+    contents BLOB NOT NULL,
+    extras TEXT NOT NULL,     -- JSON: metadata, kinds and tags, recalls
+    vectors BLOB NOT NULL,
+    digest BLOB NOT NULL
+);
+-- A commit that lost purged texts no longer fits its hash; this hash covers what is left of it.
+CREATE TABLE redactions (commit_id INTEGER PRIMARY KEY, digest BLOB NOT NULL);
+CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+-- For people who look at the file with a database tool.
+CREATE VIEW events AS
+    SELECT commits.id AS commit_id, commits.tick AS tick,
+           json_extract(e.value, '$[0]') AS kind, json_extract(e.value, '$[1]') AS agent,
+           json_extract(e.value, '$[2]') AS sequence, json_extract(e.value, '$[3]') AS tier,
+           json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
+    FROM commits, json_each(commits.events) AS e;
+"""
+SCHEMA = _TABLES + DECISIONS_SCHEMA + SHELF_SCHEMA
+
+
+class Commit(NamedTuple):
+    """What one transaction recorded."""
+
+    id: int
+    tick: int
+    note: bytes
+    hash: bytes
+    events: str
+    vectors: bytes
+
+
+class Snapshot(NamedTuple):
+    """The commit after which the snapshots were made, and the number of their agents."""
+
+    commit: int
+    tick: int
+    hash: str
+    agents: int
+
+
+class SnapshotRow(NamedTuple):
+    """One agent's whole state, as a row."""
+
+    agent: str
+    next_sequence: int
+    columns: bytes
+    contents: bytes
+    extras: str
+    vectors: bytes
+    digest: bytes
+
+
+# The file
+
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6

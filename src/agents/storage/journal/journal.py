@@ -1,21 +1,109 @@
 """The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+import json
+import sqlite3
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
+from ...memory.records import Memory
 from ..beside_journal import Found, doubt, find_records, records_of
+from ..embedding.cache import keys_of
 from ..interrupts import first
+from ..note import is_transcript
 from ..shelf import Changes, ShelfTable
 from ..sqlite import discard
-from .decisions import DecisionTable
-from .file import JournalFile, chained
-from .redaction import Redaction, redact, redacted_digest
-from .schema import Commit, Snapshot, SnapshotRow
-from .ticks import TickNote, TickRow
+from .file import Commit, JournalFile, Snapshot, SnapshotRow, chained
+from .ticks import DecisionTable, TickNote, TickRow
+
+# Taking the text and the vector of a memory out of a journal
+#
+# The commit that added the memory keeps its hash, so the chain still holds. A second hash covers
+# what is left of the commit, so damage still shows.
+
+
+class Purge(NamedTuple):
+    """A memory to be forgotten."""
+
+    agent: str
+    sequence: int
+    created_tick: int
+    content: str
+
+
+class Redaction(NamedTuple):
+    """Memories to be forgotten, and the snapshots of their agents without them."""
+
+    purges: Sequence[Purge]
+    snapshots: Sequence[SnapshotRow]
+
+
+def redacted_digest(commit: Commit) -> bytes:
+    """The hash over what is left of a commit."""
+    digest = hashlib.sha256(commit.hash)
+    digest.update(commit.events.encode())
+    digest.update(commit.vectors)
+    return digest.digest()
+
+
+def redact(
+    database: sqlite3.Connection,
+    shelf: ShelfTable,
+    read: Callable[[int], Commit],
+    redaction: Redaction,
+) -> None:
+    """Purge memories from the commits, the snapshots, the shelf and the kept embeddings.
+
+    ``read`` gives a commit, checked. The caller opens and ends the transaction.
+    """
+    by_commit: dict[int, set[tuple[str, int]]] = {}
+    by_agent: dict[str, list[int]] = {}
+    for agent, sequence, created, _ in redaction.purges:
+        by_agent.setdefault(agent, []).append(sequence)
+        # Inside a text, quotation marks are escaped: only the event itself can match.
+        with shelf.reading():
+            found = database.execute(
+                "SELECT id FROM commits WHERE tick >= ? AND instr(events, ?) ORDER BY id LIMIT 1",
+                (created, f'["add","{agent}",{sequence},'),
+            ).fetchone()
+        if found:
+            by_commit.setdefault(found[0], set()).add((agent, sequence))
+    for number, keys in by_commit.items():
+        commit = _without(read(number), keys)
+        database.execute(
+            "UPDATE commits SET events = ?, vectors = ? WHERE id = ?",
+            (commit.events, commit.vectors, number),
+        )
+        database.execute("REPLACE INTO redactions VALUES (?, ?)", (number, redacted_digest(commit)))
+    database.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", redaction.snapshots)
+    for agent, sequences in by_agent.items():
+        shelf.purge(agent, sequences)
+    database.executemany(
+        "DELETE FROM embeddings WHERE hash = ?",
+        [(key,) for purge in redaction.purges for key in keys_of(purge.content)],
+    )
+
+
+def _without(commit: Commit, keys: set[tuple[str, int]]) -> Commit:
+    events = json.loads(commit.events)
+    adds = [event for event in events if event[0] == "add"]
+    vectors = bytearray(commit.vectors)
+    size = len(vectors) // len(adds)
+    for place, event in enumerate(adds):
+        if (event[1], event[2]) in keys:
+            event[4:] = [None, None, None]
+            vectors[place * size : (place + 1) * size] = bytes(size)
+    text = json.dumps(events, ensure_ascii=False, separators=(",", ":"))
+    return commit._replace(events=text, vectors=bytes(vectors))
+
+
+# The journal itself
+
 
 _SNAPSHOT = "REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TICK = "INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)"
@@ -435,3 +523,58 @@ class Journal:
 
 def _hex(total: int) -> str:
     return f"{total % (1 << 256):064x}"
+
+
+# Which texts of memories a journal keeps anyway, because they are the text of a note
+
+
+Key = tuple[str, int]
+"""An agent, and the sequence number of its memory."""
+
+
+def chunks_in(events: Iterable[Sequence[Any]]) -> Iterator[Key]:
+    """The memories that are chunks of the notes whose texts these events have.
+
+    The event of a transcript has a bookmark and no text.
+    """
+    for event in events:
+        if event[0] == "note":
+            _, agent, path, _, text, chunks = event
+            if text is not None:
+                yield from _chunks_of(agent, path, chunks)
+
+
+def kept_chunks(journal: Journal, memories: Sequence[Memory]) -> set[Key]:
+    """Of these memories, those that were chunks of a note whose text a journal has.
+
+    A chunk is added in the commit that has its note. What the journal has of the time before its
+    first commit is a snapshot.
+    """
+    found: set[Key] = set()
+    with journal.reading():
+        for number in _commits_of(journal, {memory.created_tick for memory in memories}):
+            commit = first(journal.commits(after=number - 1))
+            found.update(() if commit is None else chunks_in(json.loads(commit.events)))
+        agents = sorted({memory.agent_id for memory in memories}) if journal.base else ()
+        for agent in agents:
+            for row in journal.snapshots([agent]):
+                for path, _, chunks in json.loads(row.extras).get("notes", ()):
+                    found.update(_chunks_of(agent, path, chunks))
+    return found
+
+
+def _commits_of(journal: Journal, ticks: Iterable[int]) -> list[int]:
+    """The commits in which memories of these ticks came; one may have ended in a later tick."""
+    rows = journal.file.db.execute("SELECT id, tick FROM commits ORDER BY id").fetchall()
+    ended = [tick for _, tick in rows]
+    places = {
+        place
+        for tick in ticks
+        for place in range(bisect_left(ended, tick), bisect_right(ended, tick) + 1)
+    }
+    return [rows[place][0] for place in sorted(places) if place < len(rows)]
+
+
+def _chunks_of(agent: str, path: str, chunks: Iterable[Sequence[int]]) -> Iterator[Key]:
+    if not is_transcript(path):
+        yield from ((agent, number) for number, _, _ in chunks)

@@ -9,10 +9,12 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ... import errors
+from ...errors import StoreError
 
 _MOST_IDLE = 2
 """A process takes seconds to import mem0 and Chroma, and keeps 200 MB."""
@@ -131,3 +133,26 @@ def end_idle() -> None:
 
 
 atexit.register(end_idle)
+
+
+# A mem0 store that another program filled
+
+
+_SECONDS = 3600
+
+
+def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Ids and payloads of all rows in the store of a mem0 config.
+
+    A process of its own reads them: the store may be damaged, or a stranger's.
+    """
+    child = StoreChild.take()
+    try:
+        found = child.ask("read", _SECONDS, mem0=dict(config))
+    except ChildLost as error:
+        raise StoreError(
+            f"mem0 can't read its {config['provider']} store: it {error}",
+            hint="check vector_store in the config that mem0 was used with",
+        ) from error
+    child.give_back()
+    return [(key, dict(payload)) for key, payload in found]

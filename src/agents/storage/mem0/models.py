@@ -18,8 +18,7 @@ from ...errors import (
     InvalidInput,
     SimulationError,
 )
-from .package import import_mem0
-from .secret_texts import without_secrets
+from .package import import_mem0, without_secrets
 
 Message = Mapping[str, str]
 Encode = Callable[[Sequence[str]], list[list[float]]]

@@ -1,14 +1,21 @@
-"""The package mem0, imported without its telemetry and its file in the home folder."""
+"""The package mem0: its import without telemetry, its providers, and its errors."""
 
 import atexit
 import contextlib
+import difflib
+import functools
 import importlib
+import importlib.util
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+from ...config.settings import Settings, is_secret, passwords_in
+from ...errors import ConfigError, ExtractionError, InvalidInput, TierMemError
 from ..files import TemporaryFolder
 
 
@@ -53,3 +60,143 @@ def _environment(**values: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+# The providers that mem0 has, found without importing mem0
+
+
+_STORES = "configs/vector_stores"
+
+
+def check_providers(settings: Settings) -> None:
+    """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
+    for key, name, folder, ours in (
+        ("store.provider", settings.store.provider, _STORES, {"none"}),
+        ("embedder.provider", settings.embedder.provider, "embeddings", {"offline", "none"}),
+        ("llm.provider", settings.llm.provider, "llms", set()),
+    ):
+        if name is None or name in ours or (folder == _STORES and not _is_installed()):
+            continue
+        known = _known(folder) | ours
+        if name not in known:
+            raise ConfigError(
+                f"{key}: mem0 has no provider {name!r:.40}", hint=_instead(name, known)
+            )
+
+
+def check_installed(settings: Settings) -> None:
+    """Raise :class:`ConfigError` if the settings write a store and mem0 is not installed."""
+    if settings.storage.sync != "manual" and not _is_installed():
+        raise ConfigError(
+            f"mem0's store ({settings.store.provider}) needs the package mem0ai, which is not "
+            "installed",
+            hint="pip install 'mem0ai>=2.2,<3', or go without a store: store.provider=none",
+        )
+
+
+def _is_installed() -> bool:
+    return importlib.util.find_spec("mem0") is not None
+
+
+def check_vector_store(provider: str, place: str) -> None:
+    """Raise :class:`ConfigError` for a store that mem0 lacks; ``place`` is where it is named."""
+    known = _known(_STORES)
+    if provider not in known:
+        raise ConfigError(
+            f"{place}: there is no vector store {provider!r:.40}", hint=_instead(provider, known)
+        )
+
+
+def _known(folder: str) -> set[str]:
+    """The names of mem0's modules in a folder: mem0 itself finds a provider by its module."""
+    spec = importlib.util.find_spec("mem0")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise ConfigError(
+            "the package mem0ai is not installed", hint="pip install 'mem0ai>=2.2,<3'"
+        )
+    return set(_modules_in(Path(places[0], folder)))
+
+
+@functools.cache
+def _modules_in(folder: Path) -> frozenset[str]:
+    found = {file.stem for file in folder.glob("[a-z]*.py")}
+    return frozenset(found - {"base", "configs", "mock"})
+
+
+def _instead(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(known))}"
+
+
+# Errors that programs catch as mem0's own, and that are ours as well
+
+
+_E = TypeVar("_E", bound=TierMemError)
+
+
+def invalid_request(message: str, code: str, details: dict[str, Any], hint: str) -> InvalidInput:
+    """An :class:`InvalidInput` that is a ``mem0.exceptions.ValidationError``, if mem0 is there."""
+    error: InvalidInput = _both(InvalidInput, "ValidationError")(message, hint=hint)
+    return _filled(error, message, code, details, hint)
+
+
+def extraction_failed(error: ExtractionError) -> ExtractionError:
+    """The same error as one that is a ``mem0.exceptions.LLMError``, if mem0 is there."""
+    again: ExtractionError = _both(ExtractionError, "LLMError")(error.why, hint=error.hint)
+    return _filled(again, error.why, "LLM_001", {}, error.hint)
+
+
+@functools.cache
+def _both(ours: Any, theirs: str) -> Any:
+    """A class that is one of our errors and one of mem0's; ours alone if mem0 is not installed."""
+    try:
+        own = getattr(import_mem0("mem0.exceptions"), theirs)
+    except ImportError:
+        return ours
+    return type(
+        ours.__name__, (ours, own), {"__doc__": ours.__doc__, "__module__": ours.__module__}
+    )
+
+
+def _filled(error: _E, message: str, code: str, details: dict[str, Any], hint: str) -> _E:
+    """The error with the attributes that mem0's constructor sets."""
+    own = {"message": message, "error_code": code, "details": details, "suggestion": hint}
+    vars(error).update(own, debug_info={})
+    return error
+
+
+# The texts of other libraries' errors, without passwords and keys
+
+
+# A key as services show it, a key in a header, a password in an address or in a list of options.
+_SHOWN = re.compile(
+    r"\b(?:sk|gsk|xai)-[\w*.-]{4,}|(?<=Bearer )[^\s,;'\"]+|(?<=://)[^/\s@]+(?=@)"
+    r"|(?<=password=)[^\s&]+"
+)
+_LEAST, _LEAST_PART = 6, 4
+"""A secret of fewer characters is not looked for, nor is a part of one."""
+
+
+def without_secrets(text: str, config: Mapping[str, object]) -> str:
+    """The text without the secrets of a provider's config and of the environment."""
+    own = set(_secrets(config))
+    # A library that cuts an address into parts shows a part of a password with @ or / in it.
+    parts = {part for each in own for part in re.split(r"[@:/?#&=\s]", each)}
+    hidden = {each for each in (*own, *_secrets(os.environ)) if len(each) >= _LEAST}
+    hidden |= {part for part in parts if len(part) >= _LEAST_PART}
+    for secret in sorted(hidden, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return _SHOWN.sub("***", text)
+
+
+def _secrets(values: object, named: bool = False) -> Iterator[str]:
+    """The texts, at any depth, that have the name of a secret, and passwords in addresses."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _secrets(value, named or is_secret(str(key)))
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _secrets(value, named)
+    elif isinstance(values, str):
+        yield from [values] if named else passwords_in(values)

@@ -20,7 +20,7 @@ from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
 from ..beside_journal import STORE_RECORD, Acknowledged, HeadRecord
 from ..files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
-from .providers import check_installed, check_providers
+from .package import check_installed, check_providers
 
 __all__ = ["Mem0Store", "check_installed", "check_providers", "payload", "store_config"]
 

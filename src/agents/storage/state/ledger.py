@@ -37,9 +37,7 @@ from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.caps import Caps, Turn, make_room, relieve
 from ..interrupts import gc_paused, hold_signals, let_signals_come, whole
-from ..journal.journal import Journal
-from ..journal.noted_texts import Key, chunks_in, kept_chunks
-from ..journal.redaction import Purge
+from ..journal.journal import Journal, Key, Purge, chunks_in, kept_chunks
 from ..journal.ticks import TickNote
 from ..note import kept_of
 from ..vectors import Quantised, norms

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ...errors import BankDamaged
 from ...memory.events import Accessed, Added, Additions, Event, TickAdvanced, decode
+from ..journal.file import SnapshotRow
 from ..journal.journal import Journal
-from ..journal.schema import SnapshotRow
 from ..vectors import Quantised, norms
 from . import snapshots
 from .state import State

@@ -15,9 +15,8 @@ from ...memory.records import Traits, traits
 from ..columns.agent_columns import NUMBERS, AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings
-from ..journal.journal import Journal
-from ..journal.redaction import Purge, Redaction
-from ..journal.schema import SnapshotRow
+from ..journal.file import SnapshotRow
+from ..journal.journal import Journal, Purge, Redaction
 from ..note import Note
 from ..shelf import ShelfTable
 from .state import State

@@ -162,7 +162,7 @@ def _flags(memory: "AgentMemory", each: "Memory", as_json: bool) -> dict[str, An
 
 
 def _show_checkpoint(path: Path, as_json: bool) -> None:
-    from ....storage.checkpoint import file as checkpoint
+    from ....storage import checkpoint
     from ....telling.groups import group_of
 
     found = checkpoint.read(path)

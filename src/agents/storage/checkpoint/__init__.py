@@ -1,1 +1,0 @@
-"""One portable file of a bank's state, and back."""
