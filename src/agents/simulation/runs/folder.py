@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_files import read_file, to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
-from ...storage import files
-from ...storage.files import is_alive, is_temporary, replace_file
+from ...storage.files import copy_file, is_temporary, make_folders, replace_file
 from ..tick.branch_rules import check_rules
+from ..whole_folder import clear_up, strangers, whole_folder
 
 FORMAT = 1
 
@@ -62,19 +61,16 @@ def make_folder(
         raise RunError("a run needs a folder of its own", hint=remedy)
     clear_up(folder)
     _check_free(folder, force, remedy)
-    temporary = name_beside(folder)
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        files.make_folder(temporary)
-        write_settings(temporary, settings)
-        replace_file(temporary / "run.json", json.dumps(dict(about), indent=2) + "\n")
-        for name, file in code.items():
-            files.make_folders(temporary, (temporary / "code" / name).parent)
-            files.copy_file(file, temporary / "code" / name)
-        if fill:
-            fill(temporary)
-        _check_free(folder, force, remedy)
-        put_in_place(temporary, folder)
+        with whole_folder(folder) as new:
+            write_settings(new, settings)
+            replace_file(new / "run.json", json.dumps(dict(about), indent=2) + "\n")
+            for name, file in code.items():
+                make_folders(new, (new / "code" / name).parent)
+                copy_file(file, new / "code" / name)
+            if fill:
+                fill(new)
+            _check_free(folder, force, remedy)
     except OSError as error:
         raise RunError(
             f"the run {str(folder)!r} can't be made: {error}",
@@ -87,27 +83,6 @@ def make_folder(
             f"no run was made: {error.why}",
             hint="mend the world or the policy, then give the same command again",
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def name_beside(folder: Path) -> Path:
-    """The name that a folder has while this process makes it."""
-    return folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-
-
-def put_in_place(temporary: Path, folder: Path) -> None:
-    """Give a finished folder its name, and remove the one that had it."""
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old.tmp")
-    if folder.exists():
-        folder.rename(old)
-    try:
-        temporary.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
@@ -260,19 +235,6 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def clear_up(folder: Path) -> None:
-    """Remove what dead processes left when they made this folder, or put the old one back."""
-    name = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)(\.old)?\.tmp")
-    for path in sorted(folder.parent.glob(".*.tmp")):
-        match = name.fullmatch(path.name)
-        if match is None or is_alive(int(match[1])):
-            continue
-        if match[2] and not folder.exists():
-            path.rename(folder)  # the process died before the new one replaced this old one
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def _check_free(folder: Path, force: bool, remedy: str) -> None:
     """Refuse a folder that exists, unless it is an unused run and ``force`` allows replacing it."""
     if not folder.exists() and not folder.is_symlink():
@@ -308,6 +270,4 @@ def _strange(folder: Path) -> Iterator[str]:
 
 def not_of_a_run(folder: Path) -> Iterator[Path]:
     """What is in a run's folder, and no part of a run."""
-    for path in sorted(folder.iterdir()):
-        if path.name not in _OURS and not is_temporary(path.name):
-            yield path
+    return strangers(folder, _OURS)

@@ -22,6 +22,7 @@ from ...storage.files import lock_folder
 from ..policies.cassette import Cassette
 from ..protocols import Policy, World
 from ..tick.branch_rules import Standing
+from ..whole_folder import put_aside
 from ..workers.carriers import ProcessLink
 from ..workers.cells import CASSETTE, LOG, SHARDS, base_of
 from ..workers.driver import Driver
@@ -179,9 +180,7 @@ def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
             _merge(folder, bank, settings, about)
         finally:
             bank.engine.release()
-        gone = folder / f".{SHARDS}.{os.getpid()}.tmp"
-        shutil.rmtree(gone, ignore_errors=True)
-        shards.rename(gone)
+        gone = put_aside(shards)
     except OSError as error:
         raise RunError(f"the cells of {folder} can't be gathered: {error}") from error
     finally:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...config.yaml_files import to_yaml
 from ...errors import RunError
-from ...storage.files import is_temporary, lock_folder, make_folder, replace_file
+from ...storage.files import lock_folder, make_folder, replace_file
+from ..whole_folder import strangers
 from .kept import ANEW
 from .sweep import Sweep
 
@@ -66,11 +67,7 @@ def _without_question(plan: str) -> str:
 
 def _check_ours(folder: Path, made: Path) -> None:
     """Refuse a folder that holds files of something other than a sweep."""
-    strange = [
-        path.name
-        for path in sorted(folder.iterdir())
-        if path.name not in _OURS and path.suffix != ".svg" and not is_temporary(path.name)
-    ]
+    strange = [path.name for path in strangers(folder, _OURS) if path.suffix != ".svg"]
     if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
         holds = f": it holds {strange[0]}" if strange else ""
         raise RunError(

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +18,7 @@ from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
 from ...telling.groups import is_board
 from ..policies.cassette import Cassette
+from ..whole_folder import whole_folder
 from .log import TickLog
 
 MOST_CELLS = 64
@@ -92,25 +91,22 @@ def split(bank: MemoryBank, shards: Path, agents: Sequence[str], cassette: Casse
 
     The folder ``shards`` appears whole. The bank stays as it is.
     """
-    temporary = shards.with_name(f".{shards.name}.{os.getpid()}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
     try:
-        make_folder(temporary)
-        cells = cells_for(len(agents))
-        _Splitting(bank, temporary, agents, cells).make()
-        _share_cassette(cassette, temporary, agents, cells, bank.tick)
-        TickLog.create(temporary / LOG)
-        base = _base(bank, cells)
-        replace_file(temporary / _ABOUT, json.dumps(base._asdict()) + "\n")
-        sync_folder(temporary)
-        temporary.rename(shards)
+        if shards.exists() and any(shards.iterdir()):
+            raise FileExistsError(f"{shards} is there already, and may have ticks")
+        with whole_folder(shards) as new:
+            cells = cells_for(len(agents))
+            _Splitting(bank, new, agents, cells).make()
+            _share_cassette(cassette, new, agents, cells, bank.tick)
+            TickLog.create(new / LOG)
+            base = _base(bank, cells)
+            replace_file(new / _ABOUT, json.dumps(base._asdict()) + "\n")
+            sync_folder(new)
         sync_folder(shards.parent)
     except OSError as error:
         raise RunError(
             f"the cells of {shards.parent} can't be made: {error}", hint="make room on the disk"
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _base(bank: MemoryBank, cells: int) -> Base:
