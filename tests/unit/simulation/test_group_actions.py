@@ -13,6 +13,7 @@ from agents.config.load import load_settings
 from agents.simulation.protocols import Action, Ask, Observation
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
+from agents.simulation.runs.life import life
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.scenario import own_actions
@@ -341,6 +342,18 @@ def test_why_tells_what_was_found_on_a_board(whole: Path) -> None:
     assert given["board of club_0"].speaker == "agent_00"
     own = [each.text for each in question.found if each.part == "found"]
     assert all("agent_01" in text for text in own)
+
+
+def test_the_life_of_a_post_names_who_found_it(whole: Path) -> None:
+    (question,) = decision(whole, "agent_01", 4).asked
+    post = next(each for each in question.found if each.part == "board of club_0")
+    told = life(whole, post.id)
+    assert (told.agent, told.text) == ("board of club_0", post.text)
+    assert told.moments[0].what == "born"
+    found = [each for each in told.moments if each.what == "found" and each.tick == 4]
+    assert (f"by a question of agent_01: {question.query}", post.score) in [
+        (each.detail, each.score) for each in found
+    ]
 
 
 def test_why_tells_who_joined_and_who_was_refused(opened: Path) -> None:

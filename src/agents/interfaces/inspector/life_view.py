@@ -27,9 +27,9 @@ from ...memory.tiers import (
     Tier,
 )
 from ...rules.transitions import end_after
-from ...simulation.runs.life import told
+from ...simulation.runs.life import done_to, parts_in
 from ...simulation.runs.record import FORGOTTEN, births
-from ...simulation.runs.why import RESULTS, part_of
+from ...simulation.runs.why import RESULTS
 from ...simulation.tick.decision_log import LoggedDecision
 from ...telling.groups import is_board
 from .agent_view import born_in, memory_row, no_decisions, texts_of
@@ -189,7 +189,7 @@ class _Life:
                 return
             by = memory_id(self._prefix, event.former)
         self._state = self._state.after(event, tick)
-        for what, text in told(event, self._agent, self._number):
+        for what, text in done_to(event, self._agent, self._number):
             self._note(tick, what, f"{text}; {birth}" if birth else text, by)
 
     def _note(self, tick: int, what: str, text: str, by: str | None) -> None:
@@ -198,35 +198,13 @@ class _Life:
 
     def decided(self, item: Item, own: LoggedDecision, agent: str) -> None:
         """Note a decision of an agent for which the memory was given or found."""
-        rows = self._part_in(own) if agent == self._agent else self._part_on_board(own)
         did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
         new = born_in(item)
         done = [each for each in births(own, new).done if each is not None]
         outcome = texts_of(self._run, agent, done, new)
         rest = {"tick": item.tick, "agent": agent, "did": did, "outcome": outcome}
-        for part, at, score in rows:
+        for part, at, score, _ in parts_in(own, agent, self._agent, self._number):
             self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
-
-    def _part_in(self, own: LoggedDecision) -> list[tuple[str, int, float]]:
-        """What the memory was to a decision of its agent: part, place and score."""
-        rows: list[tuple[str, int, float]] = []
-        if self._number in own.sequences:
-            at = own.sequences.index(self._number)
-            rows.append((part_of(own.tiers[at], own.temperatures[at]), at, own.scores[at]))
-        for _, _, _, found, scores, _ in own.asked:
-            if self._number in found:
-                at = found.index(self._number)
-                rows.append(("found", at, scores[at]))
-        return rows
-
-    def _part_on_board(self, own: LoggedDecision) -> list[tuple[str, int, float]]:
-        """What the memory of a board was to a decision of an agent who found it."""
-        return [
-            ("found", at, score)
-            for found in own.boards
-            for at, board, number, score in found or ()
-            if (board, number) == (self._agent, self._number)
-        ]
 
     def answer(self, now: Memory | None, note: str, no_decisions: str) -> dict[str, Any] | None:
         """The answer; ``now`` is the memory as it is, if it still is."""

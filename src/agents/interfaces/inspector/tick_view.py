@@ -9,7 +9,7 @@ import orjson
 
 from ...memory.events import Added, Event, VersionReplaced, decode
 from ...memory.records import memory_id
-from ...simulation.runs.life import told
+from ...simulation.runs.life import done_to
 from ...simulation.runs.record import FORGOTTEN
 from ...simulation.tick.decision_log import unpack
 from ...storage.interrupts import first
@@ -148,7 +148,7 @@ def _changed(journal: Journal, tick: int, only: str | None) -> Iterator[_Row]:
 def _told(event: Event) -> Iterator[_Row]:
     for number in concerned(event)[:1] if isinstance(event, VersionReplaced) else concerned(event):
         agent = str(event[1])
-        for what, detail in told(event, agent, number):
+        for what, detail in done_to(event, agent, number):
             text: str | None = None
             if isinstance(event, Added):
                 text = FORGOTTEN if event.content is None else event.content

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...engine.groups import board_of, group_of, is_board
 from ...errors import MemoryNotFound
 from ...memory.events import (
     BY_RULE,
@@ -19,6 +20,7 @@ from ...memory.events import (
 from ...memory.records import id_prefix, sequence_of
 from ...memory.sources import source_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention, Temperature, Tier
+from ..tick.decision_log import LoggedDecision
 from .folder import as_run_error
 from .record import FORGOTTEN, RunRecord
 from .why import part_of
@@ -58,10 +60,41 @@ class Life(NamedTuple):
 
     memory_id: str
     agent: str
+    """Its agent; of a post on the board of a group, the board."""
     text: str
     moments: tuple[Moment, ...]
     note: str = ""
     """What is not known of it."""
+
+
+class Part(NamedTuple):
+    """What a memory was to a decision."""
+
+    part: str
+    """pinned, hot or chosen; found, if a question found it."""
+    place: int
+    """Its place among what was given or found, from 0."""
+    score: float
+    query: str | None = None
+    """The question that found it."""
+
+
+def parts_in(logged: LoggedDecision, agent: str, owner: str, number: int) -> Iterator[Part]:
+    """What a memory was to a decision of an agent; ``owner`` is that agent, or a board."""
+    if owner == agent:
+        if number in logged.sequences:
+            at = logged.sequences.index(number)
+            part = part_of(logged.tiers[at], logged.temperatures[at])
+            yield Part(part, at, logged.scores[at])
+        for query, _, _, found, scores, _ in logged.asked:
+            if number in found:
+                at = found.index(number)
+                yield Part("found", at, scores[at], query)
+    elif is_board(owner):
+        for (query, *_), boards in zip(logged.asked, logged.boards, strict=True):
+            for at, board, sequence, score in boards or ():
+                if (board, sequence) == (owner, number):
+                    yield Part("found", at, score, query)
 
 
 def life(folder: Path, identifier: str) -> Life:
@@ -75,47 +108,47 @@ def life(folder: Path, identifier: str) -> Life:
         RunRecord.read(folder) as run,
         run.bank() as bank,
     ):
-        agents = run.agents
+        boards = map(board_of, bank.groups())
         owners = {
             name: number
-            for name in agents
+            for name in (*run.agents, *boards)
             if (number := sequence_of(id_prefix(run.settings.seed, name), identifier)) is not None
         }
         if not owners:
             raise missing
-        ((agent, number),) = owners.items()
-        memory = bank.engine.state.memory(agent, number)
+        ((owner, number),) = owners.items()
+        memory = bank.engine.state.memory(owner, number)
         moments, text = [], "" if memory is None else memory.content
         for tick, events in run.events():
             for event in events:
-                if isinstance(event, Added) and event[1:3] == (agent, number):
+                if isinstance(event, Added) and event[1:3] == (owner, number):
                     text = FORGOTTEN if event.content is None else event.content
-                moments += [Moment(tick, *each) for each in told(event, agent, number)]
+                moments += [Moment(tick, *each) for each in done_to(event, owner, number)]
         begins = run.begins_after
         if memory is not None and memory.created_tick <= begins and not _is_born(moments):
             moments.insert(0, Moment(memory.created_tick, "born", f"as {memory.kind}"))
         if not moments:
             raise missing
-        place, kept_since = agents.index(agent), None
-        for tick, kept in run.decisions():
+        kept_since = None
+        for tick, logged in run.decisions():
             kept_since = tick if kept_since is None else kept_since
-            if place >= len(kept):  # the agent came later
-                continue
-            own = kept[place]
-            if number in own.sequences:
-                at = own.sequences.index(number)
-                part = part_of(own.tiers[at], own.temperatures[at])
-                did = ", ".join(str(name) for name, *_ in own.did) or "nothing"
-                detail = f"{part}, place {at + 1} of {len(own.sequences)}; {agent} did: {did}"
-                moments.append(Moment(tick, "given", detail, own.scores[at]))
-            for query, _, _, found, scores, _ in own.asked:
-                if number in found:
-                    detail = f"by a question of {agent}: {query}"
-                    moments.append(Moment(tick, "found", detail, scores[found.index(number)]))
+            for agent, own in zip(run.agents, logged, strict=False):
+                parts = parts_in(own, agent, owner, number)
+                moments += [_moment(tick, agent, own, part) for part in parts]
         note = _note(moments, kept_since, begins)
     # What an agent is given in a tick comes before what the tick changes.
     moments.sort(key=lambda each: (each.tick, each.what not in ("given", "found")))
-    return Life(identifier, agent, text, tuple(moments), note)
+    group = group_of(owner)
+    whose = owner if group is None else f"board of {group}"
+    return Life(identifier, whose, text, tuple(moments), note)
+
+
+def _moment(tick: int, agent: str, logged: LoggedDecision, part: Part) -> Moment:
+    if part.query is not None:
+        return Moment(tick, "found", f"by a question of {agent}: {part.query}", part.score)
+    did = ", ".join(str(name) for name, *_ in logged.did) or "nothing"
+    place = f"place {part.place + 1} of {len(logged.sequences)}"
+    return Moment(tick, "given", f"{part.part}, {place}; {agent} did: {did}", part.score)
 
 
 def _is_born(moments: list[Moment]) -> bool:
@@ -139,7 +172,7 @@ def _cause(cause: str) -> str:
     return _CAUSES[cause] if rule == cause else f"by the rule {rule!r}"
 
 
-def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
+def done_to(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
     """What an event did to a memory: a word, and the detail."""
     if isinstance(event, Added | TierChanged | VersionReplaced):
         if event.agent_id != agent or event.sequence != number:
