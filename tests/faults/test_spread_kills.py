@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import pytest
 
 from agents import MemoryBank
-from agents.simulation.runs.placement import LOCAL, Placement, is_spread
+from agents.simulation.runs.placement import LOCAL, Placement, is_over_workers
 from agents.simulation.runs.run import Run
 from agents.simulation.workers.log import read_log
 from spread_runs import results, run_to_the_end, scenario
@@ -30,7 +30,7 @@ sys.path.insert(0, sys.argv[3])
 from tiermem.simulation.runs.run import Run
 from tiermem.simulation.runs.placement import Placement
 with Run.open(Path(sys.argv[1]), engine=Placement("processes", int(sys.argv[2]))) as run:
-    for link in run._driver._links if run._driver else (run._spread())._links:
+    for link in run._driver._links if run._driver else (run._begin_workers())._links:
         print(link.process.pid, flush=True)
     print("begun", flush=True)
     for record in run.advance(run.settings.simulation.ticks):
@@ -94,7 +94,7 @@ def _when(folder: Path, said: str) -> str:
     if "gathers" in said:
         return "bringing up"
     shards = folder / "shards"
-    if not is_spread(folder):
+    if not is_over_workers(folder):
         return "after the end"
     last = max((entry.tick for entry in read_log(shards / "ticks.log")), default=0)
     ticks = set()

@@ -240,10 +240,10 @@ def without_decisions(run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_of_before_says_that_decisions_were_not_kept(tiermem: Command, whole: Path) -> None:
+def test_a_run_without_its_decisions_says_so(tiermem: Command, whole: Path) -> None:
     without_decisions(whole)
     done = tiermem("why", whole, "-a", "bob", "-t", 6)
-    assert done.is_one_error(1, "were not kept", "earlier version")
+    assert done.is_one_error(1, "were not kept", "its journal has none of that tick")
     with MemoryBank.at(whole / "bank") as bank:
         first = bank.agent("bob").all()[0].id
     assert "kept no decisions" in tiermem("why", whole, "--memory", first).out

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...engine.groups import board_of, group_of, is_board
 from ...errors import MemoryNotFound
 from ...memory.events import (
     BY_RULE,
@@ -20,6 +19,7 @@ from ...memory.events import (
 from ...memory.records import id_prefix, sequence_of
 from ...memory.sources import source_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention, Temperature, Tier
+from ...telling.groups import board_of, group_of, is_board
 from ..tick.decision_log import LoggedDecision
 from .folder import as_run_error
 from .record import FORGOTTEN, RunRecord

@@ -10,7 +10,7 @@ from ..policies.cassette import Cassette
 from ..workers.cells import CASSETTE, SHARDS, base_of
 from ..workers.merge import gather_cassettes
 from .folder import as_run_error, make_folder, places_of_code
-from .placement import LOCAL, is_spread, reading
+from .placement import LOCAL, is_over_workers, reading
 from .record import last_tick
 from .run import Run
 from .scenario import check_scenario
@@ -30,7 +30,7 @@ def merge(folder: Path, out: Path, *, force: bool = False) -> dict[str, Any]:
             history.branch(folder / "bank", last_tick(folder), new / "bank")
         if (folder / CASSETTE).exists():
             copy_file(folder / CASSETTE, new / CASSETTE)
-        if is_spread(folder):
+        if is_over_workers(folder):
             shards = folder / SHARDS
             gather_cassettes(shards, base_of(shards).cells, Cassette(new / CASSETTE))
         if is_trusted_run(folder):

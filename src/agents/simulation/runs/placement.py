@@ -96,7 +96,7 @@ def without_engine(settings: Settings) -> Settings:
     return replace(settings, simulation=replace(settings.simulation, engine="local", workers=None))
 
 
-def is_spread(folder: Path) -> bool:
+def is_over_workers(folder: Path) -> bool:
     """Whether the agents of a run are in cells, perhaps ahead of its bank."""
     return (folder / SHARDS / LOG).exists()
 
@@ -118,7 +118,7 @@ def start_driver(
     *,
     offline: bool = False,
 ) -> Driver:
-    """Start the workers of a run that is spread over cells."""
+    """Start the workers of a run whose agents live in cells."""
     own: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline}
     if engine.kind == "processes":
         start = partial(ProcessLink, _WORKER)
@@ -149,11 +149,11 @@ def reading(folder: Path) -> tuple[Settings, dict[str, Any]]:
 
 
 def bring_up(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
-    """Bring the bank of a run that is spread over cells up to the log.
+    """Bring the bank of a run over workers up to the log.
 
     Where another process has the bank, or the folder can't be written, the bank stays as it is.
     """
-    if not is_spread(folder):
+    if not is_over_workers(folder):
         return
     try:
         bank = MemoryBank.open(folder / "bank", of_cells(settings), create=False, apply_caps=False)
@@ -169,7 +169,7 @@ def bring_up(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None
 
 def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
     """Bring the bank of a run up to the log, and remove its cells. No process may have them."""
-    if not is_spread(folder):
+    if not is_over_workers(folder):
         return
     shards = folder / SHARDS
     lock = lock_folder(shards)

@@ -66,7 +66,7 @@ from .placement import (
     checkpoint_cells,
     engine_of,
     gather,
-    is_spread,
+    is_over_workers,
     start_driver,
     without_engine,
 )
@@ -107,7 +107,7 @@ class Run:
         self._places = places_of_code(folder, about)
         self._cassette = Cassette(folder / "cassette.jsonl", replay=offline)
         try:
-            if engine.kind == "local" or not self._goes_on_spread():
+            if engine.kind == "local" or not self._goes_on_over_workers():
                 gather(folder, settings, about)
                 self._bank = self._open_bank(say)
                 self._start(say)
@@ -215,7 +215,7 @@ class Run:
 
     @property
     def bank(self) -> MemoryBank:
-        """The run's bank. The agents of a run that is spread over workers come back to it."""
+        """The run's bank. The agents of a run over workers come back to it."""
         if self._bank is None:
             if self._driver is not None:
                 self._driver.close()
@@ -350,12 +350,12 @@ class Run:
                 f"{name} has changed since; the run goes on with its own copy in its folder code"
             )
 
-    def _goes_on_spread(self) -> bool:
-        """Start the workers of a run that is spread already; whether it is, with all its cells."""
-        if not is_spread(self.folder):
+    def _goes_on_over_workers(self) -> bool:
+        """Start the workers of a run that has cells already; whether it has, and all of them."""
+        if not is_over_workers(self.folder):
             return False
         try:
-            self._spread()
+            self._begin_workers()
         except (BankDamaged, BankNotFound) as error:  # the log has all that a cell had
             self._say(f"{error}; the cells are made anew from the bank and the log")
             return False
@@ -364,9 +364,9 @@ class Run:
     def _next_tick(self) -> dict[str, Any]:
         if self._engine.kind == "local" and self._loop is not None:
             return self._loop.tick()
-        return (self._driver or self._spread()).next_tick()
+        return (self._driver or self._begin_workers()).next_tick()
 
-    def _spread(self) -> Driver:
+    def _begin_workers(self) -> Driver:
         """Let the agents live in the workers' cells; the bank stays where it is until the end."""
         if self._bank is not None:
             agents = self.settings.simulation.agent_ids()

@@ -13,8 +13,7 @@ from ...bank.tick_log import Given
 from ...errors import SimulationError
 from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy
-from .actions import GROUP_ACTIONS, TELL_ACTIONS, as_action, is_list, name_of
-from .ask import answers, asked_in
+from .actions import GROUP_ACTIONS, TELL_ACTIONS, answers, as_action, asked_in, is_list, name_of
 from .branch_rules import Standing
 from .social import speech_of, wish
 from .user_code import failed

@@ -16,8 +16,7 @@ from ...memory.records import PLAIN, Memory
 from ...memory.sources import INSIGHT, MOST_EVIDENCE, given_importance
 from ...rules.reflection import focal_points, importance_of, quotation
 from ..protocols import Ask, Insight, Observation, Policy, Reflecting
-from .actions import REFUSED, refusal
-from .ask import answers, asked_in
+from .actions import REFUSED, answers, asked_in, refusal
 from .branch_rules import Standing
 from .user_code import failed
 

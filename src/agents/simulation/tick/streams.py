@@ -165,7 +165,7 @@ class WorldStream(Stream, WorldRandom):
 class AgentStreams(Mapping[str, Stream]):
     """The generator of each agent, made when it is first asked for: it takes 2.5 kB.
 
-    The driver of a run that is spread over workers asks for none.
+    The driver of a run over workers asks for none.
     """
 
     def __init__(self, agent_ids: Sequence[str]) -> None:

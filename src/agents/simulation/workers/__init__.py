@@ -1,1 +1,1 @@
-"""Runs whose agents are spread over processes."""
+"""Runs over workers: agents live in cells, in processes of their own."""
