@@ -14,7 +14,7 @@ import pytest
 
 import warm_children
 from agents import MemoryBank
-from agents.interfaces.doctor import bank as doctor_bank
+from agents.interfaces import doctor
 from embedders import Directions
 
 pytestmark = [
@@ -113,7 +113,7 @@ def test_a_check_that_fails_does_not_hide_what_others_found(
     def full(source: str, target: str) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
 
-    monkeypatch.setattr(doctor_bank.shutil, "copyfile", full)
+    monkeypatch.setattr(doctor.shutil, "copyfile", full)
     done = tiermem("doctor", "crew", "--json")
     assert done.code == 1
     found = problems(done.out)

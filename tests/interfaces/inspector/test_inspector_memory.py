@@ -10,8 +10,8 @@ import pytest
 from inspected_sites import ask, looked_at, opened
 
 from agents.errors import RunError
-from agents.interfaces.inspector import later, past
-from agents.interfaces.inspector.later import Later
+from agents.interfaces.inspector import inspected, past
+from agents.interfaces.inspector.inspected import Later
 from agents.interfaces.inspector.site import Site
 from agents.interfaces.inspector.slices import Item, Slices
 from waiting import LONG
@@ -97,10 +97,10 @@ def test_a_few_answers_that_took_long_are_kept() -> None:
 
     for number in range(100):
         answers.answer(number, 0, lambda own=number: make(own), 60)
-    for number in range(100 - later._MOST_KEPT, 100):
+    for number in range(100 - inspected._MOST_KEPT, 100):
         assert answers.answer(number, 0, lambda own=number: make(own), 60) == {"number": number}
     assert made == list(range(100))
-    answers.answer(100 - later._MOST_KEPT - 1, 0, lambda: make(-1), 60)
+    answers.answer(100 - inspected._MOST_KEPT - 1, 0, lambda: make(-1), 60)
     assert made[-1] == -1
     answers.close()
 
@@ -124,7 +124,7 @@ def test_an_answer_that_somebody_waits_for_stays_while_others_are_made() -> None
         assert answers.answer(number, 0, lambda own=number: make(own), 0) is None
         gate.set()
         answers.answer(-number, 0, lambda own=number: make(-own), LONG)
-    assert len(answers._kept) <= later._MOST_KEPT + later._MOST_WAITED
+    assert len(answers._kept) <= inspected._MOST_KEPT + inspected._MOST_WAITED
     answers.close()
 
 

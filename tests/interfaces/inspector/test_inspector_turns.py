@@ -10,10 +10,10 @@ from inspected_sites import ask, looked_at
 
 from agents import MemoryBank
 from agents.bank.agent_memory import AgentMemory
-from agents.interfaces.inspector import agent_view, tick_view
-from agents.interfaces.inspector.later import Later
+from agents.interfaces.inspector import agent_view, run_view
+from agents.interfaces.inspector.inspected import Later
 from agents.interfaces.inspector.parameters import Reading
-from agents.interfaces.inspector.turns import Turns
+from agents.interfaces.inspector.slices import Turns
 from agents.memory.events import Event, decode
 from waiting import LONG
 
@@ -173,8 +173,8 @@ def test_the_pages_of_a_long_tick_are_cut_from_one_list_beside_the_requests(
         threads.append(threading.current_thread().name.partition("_")[0])
         return decode(events)
 
-    monkeypatch.setattr(tick_view, "decode", seen)
-    monkeypatch.setattr(tick_view, bound, 0)
+    monkeypatch.setattr(run_view, "decode", seen)
+    monkeypatch.setattr(run_view, bound, 0)
     with looked_at(market) as site:
         pages = [ask(site, "tick", tick=30, offset=at, limit=4) for at in (0, 4)]
         assert pages[0]["events"] + pages[1]["events"] == whole["events"][:8]
@@ -187,7 +187,7 @@ def test_the_pages_of_a_long_tick_are_cut_from_one_list_beside_the_requests(
 def test_a_long_tick_that_goes_on_shows_what_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tick_view, "_MANY_COMMITS", 0)
+    monkeypatch.setattr(run_view, "_MANY_COMMITS", 0)
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         bank.agent("ann").add("the mill burns")
         with looked_at(tmp_path / "bank") as site:

@@ -13,7 +13,7 @@ from browsers import Browser, served
 from inspected_sites import ask, looked_at
 
 from agents import MemoryBank
-from agents.interfaces.inspector import page_files, search_view
+from agents.interfaces.inspector import page_files, run_view
 from agents.interfaces.inspector.export import exported
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
@@ -150,7 +150,7 @@ def test_of_much_that_is_found_the_first_is_shown(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ask(site, "search", q="accept", of="decisions", limit=7)["rows"]
-    monkeypatch.setattr(search_view, "_MOST_FOUND", 7)
+    monkeypatch.setattr(run_view, "_MOST_FOUND", 7)
     found = ask(site, "search", q="accept  ")
     assert (found["total"], found["more"]) == (14, True)
     assert found["rows"][7:] == first

@@ -21,9 +21,8 @@ from .inspected import Inspected
 from .life_view import lives
 from .page_files import document
 from .parameters import CantTell, Parameters
-from .search_view import deed_row
+from .run_view import deed_row, happened, heat
 from .site import Site
-from .tick_view import happened, heat
 
 _MOST_DECISIONS = 3_500
 """Decisions in a file, of all agents; a longer run keeps every second tick, or fewer."""

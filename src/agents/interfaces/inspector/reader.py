@@ -1,29 +1,35 @@
 """A thread that reads a journal, in the order of its commits, and sorts it into slices."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from ...config.settings import Settings
 from ...errors import BankDamaged, TierMemError
 from ...memory.tiers import Retention, Temperature, Tier
+from ...simulation.protocols import World
+from ...simulation.runs.folder import places_of_code, read_folder
+from ...simulation.runs.outputs import by_agent_of
+from ...simulation.runs.scenario import make_world, set_up
 from ...simulation.runs.study import earlier_memories
+from ...simulation.runs.trust import is_trusted_run
 from ...simulation.tick.decision_log import REFUSAL, LoggedDecision, unpack
+from ...simulation.worlds import WORLDS
 from ...storage.interrupts import first
 from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
-from .beliefs import Beliefs
 from .deeds import Deeds
-from .slices import Item, NewRow, Slices, batched
-from .world_numbers import WorldNumbers
+from .slices import Beliefs, Item, NewRow, Slices, batched
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +39,49 @@ _BATCH = 100
 """Commits that are read at one time: a long look would keep the run from folding its log."""
 _MOST_AT_ONCE = 200
 """Agents whose part of a commit is sorted without a pause."""
+
+
+class WorldNumbers:
+    """Gives a world its state after a tick, and asks it for its numbers."""
+
+    def __init__(self, world: World, agents: list[str]) -> None:
+        self._world = world
+        self._agents = agents
+
+    @classmethod
+    def of_run(cls, folder: Path, settings: Settings) -> Self | None:
+        """The numbers of a run's world.
+
+        None if the world has none, or is somebody else's code that is not trusted.
+        """
+        name = settings.simulation.world or ""
+        if name not in WORLDS and not is_trusted_run(folder):
+            return None
+        with contextlib.suppress(TierMemError):
+            world = make_world(settings, *places_of_code(folder, read_folder(folder)[1]))
+            if callable(getattr(world, "by_agent", None)):
+                set_up(world, settings)
+                return cls(world, settings.simulation.agent_ids())
+        return None
+
+    def names(self) -> list[str]:
+        """The names of the numbers, as the world has them at the start."""
+        with contextlib.suppress(Exception):  # a user's own world may raise anything
+            return list(by_agent_of(self._world))
+        return []
+
+    def of(self, row: TickRow) -> dict[str, NDArray[np.float64]]:
+        """The numbers after a tick, in the order of the agents; nothing if they can't be had."""
+        if row.packed_state is None:
+            return {}
+        with contextlib.suppress(Exception):  # a user's own world may raise anything
+            self._world.set_state(row.state()["world"])
+            found = by_agent_of(self._world)
+            return {
+                name: np.array([own.get(agent, np.nan) for agent in self._agents], np.float64)
+                for name, own in found.items()
+            }
+        return {}
 
 
 class Reader:

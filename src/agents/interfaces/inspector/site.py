@@ -3,20 +3,23 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import Any, Self
 
 from ...errors import BankNotFound, RunError, TierMemError
 from ...storage.embedding.embedders import OfflineEmbedder
 from ...version import __version__
-from . import agent_view, comparing, effects, life_view, population, search_view, sweeps, tick_view
-from .folders import nothing_in
+from . import agent_view, comparing, life_view, run_view, sweeps
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
 _MOST_OTHERS = 3
 """What else stays open for pages that look at it; what was asked for longest ago is closed."""
+_MOST_NAMED = 3
+"""Folders that a hint names."""
 Place = tuple[str, str]
 """The run of a sweep and the experiment; empty for none."""
 _BASE: Place = ("", "")
@@ -46,7 +49,7 @@ class _Look:
         try:
             run = Inspected(folder)
         except BankNotFound:
-            raise nothing_in(folder) from None
+            raise _nothing_in(folder) from None
         if self.runs and not (run.is_run and self.runs[0].is_run):
             run.close()
             raise RunError("only runs are compared, and one of the two is a bank")
@@ -155,7 +158,7 @@ class Site:
         cell, effect = place
         if effect:
             run = _numbered(self._look((cell, "")).runs, 0)
-            return _Look(run.name).open(effects.arms_of(run, effect))
+            return _Look(run.name).open(sweeps.arms_of(run, effect))
         if self.sweep is None:
             raise CantTell("this is not a sweep", hint="tiermem inspect the folder of a sweep")
         return _Look().open([sweeps.run_of(self.sweep, cell)])
@@ -256,19 +259,19 @@ def _of_run(
 ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
     "about": Site.about,
     "series": _of_run(lambda run, _: run.series()),
-    "heat": _of_run(tick_view.heat),
-    "tick": _of_run(tick_view.happened),
+    "heat": _of_run(run_view.heat),
+    "tick": _of_run(run_view.happened),
     "agent": _of_run(agent_view.agent_at),
     "memories": _of_run(agent_view.memories),
     "explain": _of_run(agent_view.explain),
     "memory": _of_run(life_view.memory),
-    "population": _of_run(population.population),
+    "population": _of_run(run_view.population),
     "compare": Site.compare,
     "beside": _of_run(comparing.neighbours),
     "with": Site.compare_with,
     "branch": _of_run(comparing.planned),
-    "search": _of_run(search_view.search),
-    "effects": _of_run(effects.effects),
+    "search": _of_run(run_view.search),
+    "effects": _of_run(sweeps.effects),
     "sweep": Site.points,
     "open": Site.open,
     "follow": _of_run(lambda run, _: run.follow()),
@@ -278,3 +281,41 @@ ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
 def failure(error: TierMemError) -> dict[str, Any]:
     """An error, as the page reads it."""
     return {"error": {"type": type(error).__name__, "message": error.why, "hint": error.hint or ""}}
+
+
+# What to say of a folder that has nothing to look at
+
+
+def _nothing_in(folder: Path) -> RunError:
+    """The error for a folder that is not a run, a bank or a sweep."""
+    if (folder / "run.json").exists():
+        return RunError(
+            f"the run in {folder} has no bank: {folder / 'bank'} is missing",
+            hint="put it back from a copy, or make the run anew with tiermem run",
+        )
+    if not folder.exists():
+        return RunError(f"there is no folder {folder}", hint=_hint(folder.parent, folder.name))
+    return RunError(f"there is no run, bank or sweep in {folder}", hint=_hint(folder, ""))
+
+
+def _hint(place: Path, name: str) -> str:
+    """The folders in a place that can be looked at; first those with a similar name."""
+    try:
+        found = sorted(each.name for each in place.iterdir() if _has_something(each))
+    except OSError:
+        found = []
+    if not found:
+        return "check the path; tiermem run SCENARIO makes a run, and says where"
+    near = get_close_matches(name, found, _MOST_NAMED)
+    near += [each for each in found if each not in near]
+    named = ", ".join(quote(str(place / each)) for each in near[:_MOST_NAMED])
+    more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
+    return f"here {'is' if len(near) == 1 else 'are'} {named}{more}"
+
+
+def _has_something(folder: Path) -> bool:
+    return (
+        (folder / "run.json").is_file()
+        or (folder / "journal.db").is_file()
+        or sweeps.is_sweep(folder)
+    )

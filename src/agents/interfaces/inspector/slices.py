@@ -1,21 +1,26 @@
-"""A journal sorted by agent, in a temporary file: what the views of one agent are made of."""
+"""A journal sorted by agent, in a temporary file; and what agents hold, for studies at any tick."""
 
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from hashlib import blake2b
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from .turns import Turns
+from ...simulation.analysis.collection import Collection, Earlier
+from ...simulation.analysis.columns import Columns
 
 T = TypeVar("T")
+_LONGEST = 0.5
+"""Seconds that the reading waits at most: requests that never end do not stop it."""
 _SCHEMA = """
 CREATE TABLE blocks (
     agent INTEGER, first INTEGER, tick INTEGER NOT NULL, items BLOB NOT NULL,
@@ -47,6 +52,48 @@ _MOST_AT_ONCE = 100
 """Agents or memories that are written without a pause."""
 _MOST_READ = 4 << 20
 """Bytes of the blocks that stay in memory: 2,000 ticks of eight agents."""
+
+
+class Turns:
+    """Python runs one thread at a time, and changes between two of them slowly.
+
+    A request that asks a database 200 times beside a busy thread would wait 200 times.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._answering = 0
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Inside, the reading waits."""
+        self._add(1)
+        try:
+            yield
+        finally:
+            self._add(-1)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Inside, a request waits for the reading."""
+        with self._changed:
+            own = min(1, self._answering)
+        self._add(-own)
+        try:
+            yield
+        finally:
+            self._add(own)
+
+    def after_requests(self) -> None:
+        """Wait until no request is answered, but not for long."""
+        if self._answering:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._answering, _LONGEST)
+
+    def _add(self, number: int) -> None:
+        with self._changed:
+            self._answering += number
+            self._changed.notify_all()
 
 
 class Item(NamedTuple):
@@ -309,6 +356,67 @@ class Slices:
                 oldest = next(iter(self._read))
                 self._read_size -= self._read.pop(oldest).size
         return found
+
+
+class Beliefs(Collection):
+    """The events of a journal, without the texts of memories: the slices have them."""
+
+    def __init__(self, seed: int, agents: Sequence[str]) -> None:
+        self._words = array("q")
+        self._earlier: list[str | None] = []
+        """The texts of memories that are older than the journal: the slices lack them."""
+        super().__init__(seed, agents)
+
+    def before(self, earlier: Iterable[Earlier], *, is_whole: bool) -> None:
+        """Take the memories that are older than the first commit, with their texts."""
+        memories = list(earlier)
+        self._earlier = [each.text for each in memories]
+        super().before(memories, is_whole=is_whole)
+
+    def keep_texts(self, texts: Sequence[str | None]) -> None:
+        """Keep a number for each text."""
+        self._words.extend(map(_number_of, texts))
+
+    def up_to(self, tick: int, slices: Slices) -> Columns:
+        """The columns up to a tick; the slices give the texts that are asked for."""
+        columns = self.columns(tick)
+        columns.words = np.array(self._words[: len(columns)], np.int64)
+        columns.text = _Texts(columns, slices, self._earlier)
+        return columns
+
+
+def _number_of(text: str | None) -> int:
+    """A number for a text: equal texts have equal numbers."""
+    data = b"" if text is None else text.encode()
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little", signed=True)
+
+
+class _Texts(Sequence[str | None]):
+    """The texts of memories, read when they are asked for."""
+
+    def __init__(self, columns: Columns, slices: Slices, earlier: Sequence[str | None]) -> None:
+        self._columns = columns
+        self._slices = slices
+        self._earlier = earlier
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    @overload
+    def __getitem__(self, row: int) -> str | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[str | None]: ...
+    def __getitem__(self, row: int | slice) -> str | Sequence[str | None] | None:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        if row < len(self._earlier):
+            return self._earlier[row]
+        columns = self._columns
+        place = self._slices.places.get(columns.agents[int(columns.agent[row])], -1)
+        return self._slices.text(place, int(columns.sequence[row]))
+
+    def __iter__(self) -> Iterator[str | None]:
+        return (self[row] for row in range(len(self)))
 
 
 def batched(values: Sequence[T], count: int) -> Iterator[Sequence[T]]:

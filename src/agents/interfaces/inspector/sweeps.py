@@ -1,4 +1,4 @@
-"""A sweep as a grid of points, each with the runs of its seeds; also while it goes on."""
+"""What lies around a run: the grid of its sweep, also while it goes on, and its experiments."""
 
 import itertools
 import json
@@ -11,12 +11,19 @@ from typing import Any
 import yaml
 
 from ...errors import RunError
+from ...memory.words import signed
+from ...simulation.runs.found_effects import effects_of
 from ...simulation.runs.outputs import rows_of
+from ...simulation.statistics import in_words, interval_of
 from ...simulation.sweeps.sweep import COLUMNS, cell_name, shown_value
-from .parameters import NotThere
+from .inspected import Inspected
+from .parameters import CantTell, NotThere, Parameters
 
 _MOST_POINTS = 100_000
 """Points of a plan that are looked for among the cells: a plan may be a stranger's."""
+_MOST_EXPERIMENTS = 100
+_MOST_NUMBERS = 60
+"""Rows of an experiment's tables."""
 
 
 def is_sweep(folder: Path) -> bool:
@@ -135,3 +142,42 @@ def run_of(folder: Path, name: str) -> Path:
             f"the sweep has no run {name!r:.80}", hint="its grid lists the runs (api/sweep)"
         )
     return folder / "cells" / name
+
+
+# Experiments
+
+
+def effects(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """What was changed in copies of a run, at which tick, and what it did."""
+    found = effects_of(run.folder) if run.is_run else []
+    return {
+        "total": len(found),
+        "effects": [
+            {
+                "name": each.name,
+                "at": each.at,
+                "until": each.until,
+                "changed": each.changed,
+                "statistics": [
+                    {**row, "interval": in_words(interval_of(row), signed) or "–"}
+                    for row in each.statistics[:_MOST_NUMBERS]
+                ],
+                "reached": each.reached[:_MOST_NUMBERS],
+                "has_runs": each.arms is not None,
+            }
+            for each in found[:_MOST_EXPERIMENTS]
+        ],
+    }
+
+
+def arms_of(run: Inspected, name: str) -> tuple[Path, Path]:
+    """The runs without and with the change of an experiment."""
+    found = next((each for each in effects_of(run.folder) if each.name == name), None)
+    if found is None:
+        raise NotThere(
+            f"{run.name} has no experiment {name!r:.80}",
+            hint="the view Compare lists them (api/effects)",
+        )
+    if found.arms is None:
+        raise CantTell(f"{name} kept no runs", hint="a ranking compares memories, not two runs")
+    return found.arms

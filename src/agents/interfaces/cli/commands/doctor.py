@@ -10,7 +10,7 @@ from typer import Argument, Exit
 
 from ....memory.context import one_line
 from ....memory.words import counted
-from ...doctor.checks import Check, Finding, run_checks
+from ...doctor import Check, Finding, bank_checks, embedding, installation_checks, run_checks
 from ..options import AsJson
 from ..output import echo_json, say
 
@@ -27,9 +27,6 @@ def doctor(
 
     The command reads copies and changes nothing. It exits with 1 if there is a problem.
     """
-    from ...doctor.bank import bank_checks
-    from ...doctor.installation import embedding, installation_checks
-
     checks = installation_checks()
     if folder is None:
         checks.append(Check("embedder", embedding))

@@ -1,30 +1,226 @@
-"""The doctor's checks of a bank: its lock, its permissions, its journal, its store, its notes."""
+"""The doctor's checks of an installation, and of a bank: lock, permissions, journal, store, notes.
+
+A check yields findings, and its failure does not stop the next check.
+"""
 
 import fcntl
+import importlib
+import importlib.util
 import os
+import platform
 import shutil
+import sqlite3
 import stat
+import sys
+import tempfile
+import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...memory.words import first_of
-from ...storage.files import TemporaryFolder
-from .checks import Check, Finding, Findings, of_error, run_checks
-from .installation import embedding, space
+from ..errors import BankDamaged, BankTooNew, BankTooOld, EmbedderError, TierMemError
+from ..memory.words import first_of
+from ..storage.files import TemporaryFolder
+from . import failures
+from .packages import install, module_of, purpose, requirements
 
 if TYPE_CHECKING:
-    from ...bank.memory_bank import MemoryBank
+    from ..bank.memory_bank import MemoryBank
+
+_LEAST_SQLITE = (3, 35, 0)
+_LITTLE_SPACE, _NO_SPACE = 1 << 30, 50 << 20
+
+
+class Finding(NamedTuple):
+    """One result of a check."""
+
+    state: str
+    """ok, warning or problem."""
+    about: str
+    said: str
+    todo: str = ""
+    """What to do about it."""
+
+
+Findings = Iterator[Finding]
+
+
+class Check(NamedTuple):
+    """A function that yields findings, and the subject for the finding that it failed."""
+
+    about: str
+    look: Callable[[], Findings]
+
+
+def run_checks(checks: Iterable[Check]) -> Findings:
+    """The findings of all checks; the failure of a check is a finding, too."""
+    for check in checks:
+        try:
+            yield from check.look()
+        except ImportError as error:
+            yield _not_checked(check.about, error)
+        except TierMemError as error:
+            lacking = error.__cause__ if isinstance(error.__cause__, ImportError) else None
+            yield _not_checked(check.about, lacking) if lacking else _of_error(check.about, error)
+        except OSError as error:
+            _, why, todo = failures.of_system(error)
+            yield Finding("problem", check.about, f"it can't be checked: {why}", todo)
+        except Exception as error:  # noqa: BLE001 - the next checks still run
+            said = f"it can't be checked: {type(error).__name__}: {error}"
+            yield Finding("problem", check.about, said, "tell the authors of TierMem")
+
+
+def _not_checked(about: str, error: ImportError) -> Finding:
+    """A warning for the check; the missing package itself is a problem of another check."""
+    missing = (error.name or str(error)).partition(".")[0]
+    todo = f"get {missing} first, then look again"
+    return Finding("warning", about, f"not checked: it needs {missing}", todo)
+
+
+def _of_error(about: str, error: TierMemError) -> Finding:
+    """The finding that a check ended with an error."""
+    if isinstance(error, EmbedderError):
+        return Finding("problem", "embedder", error.why, error.hint)
+    if isinstance(error, BankDamaged) and not isinstance(error, BankTooNew | BankTooOld):
+        todo = "restore journal.db from a backup, or a checkpoint with MemoryBank.restore()"
+        return Finding("problem", about, error.why, todo)
+    return Finding("problem", about, error.why, error.hint)
+
+
+# An installation
+
+
+def installation_checks() -> list[Check]:
+    """The checks without a bank; the packages come first, because other checks need them."""
+    temporary = Path(tempfile.gettempdir())
+    return [
+        Check("python", _python),
+        Check("packages", _packages),
+        Check("sqlite", _sqlite),
+        Check("disk", partial(_space, temporary, "temporary files")),
+    ]
+
+
+def _python() -> Findings:
+    version = platform.python_version()
+    yield Finding("ok", "python", f"{version} in {sys.prefix}")
+
+
+# Packages
+
+
+def _packages() -> Findings:
+    from .. import __version__
+
+    yield Finding("ok", "tiermem", __version__)
+    sound = []
+    own = {module_of(each.name) for each, extra in requirements() if extra is None}
+    unused = {extra for each, extra in requirements() if extra and _version(each.name) is None}
+    for wanted, extra in requirements():
+        if extra in unused:  # an extra that lacks a package: its bounds bind nobody
+            continue
+        name, bounds = wanted.name, wanted.specifier
+        version, todo = _version(name), f"pip install '{name}{bounds}'"
+        if extra is None and version is None:
+            yield Finding("problem", name, "is not installed", todo)
+        elif version is not None and not bounds.contains(version, prereleases=True):
+            state = "problem" if extra is None else "warning"
+            yield Finding(state, name, f"{version}, and {bounds} is needed", todo)
+        elif extra is None and (error := _tried(module_of(name))):
+            lacking = (error.name or module_of(name)).partition(".")[0]
+            if lacking == module_of(name) or lacking not in own:  # else it is a finding itself
+                use = purpose(module_of(name)) or "all of TierMem"
+                said = f"can't be imported ({error}); it is for {use}"
+                yield Finding("problem", name, said, install(lacking))
+        elif extra is None:
+            sound.append(f"{name} {version}")
+    if sound:
+        yield Finding("ok", "packages", ", ".join(sound))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _tried(module: str) -> ImportError | None:
+    """The error of importing a package, which can be installed and yet not load."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _import(module)
+    except ImportError as error:
+        return error
+    return None
+
+
+def _import(module: str) -> None:
+    if module == "wordllama":  # only its files are used; its code would set up logging
+        if importlib.util.find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named '{module}'", name=module)
+    elif module == "mem0":
+        from ..storage.mem0.package import import_store
+
+        import_store(None)
+    else:
+        importlib.import_module(module)
+
+
+# The machine
+
+
+def _sqlite() -> Findings:
+    if sqlite3.sqlite_version_info < _LEAST_SQLITE:
+        todo = "use a Python that was built with SQLite 3.35 or newer"
+        yield Finding("warning", "sqlite", sqlite3.sqlite_version, todo)
+    else:
+        yield Finding("ok", "sqlite", sqlite3.sqlite_version)
+
+
+def _space(place: Path, what: str) -> Findings:
+    """Whether a folder has room, and the user may write to it."""
+    free = shutil.disk_usage(place).free
+    said = f"{free / 1e9:,.1f} GB free for {what} in {place}"
+    if free < _NO_SPACE:
+        yield Finding("problem", "disk", said, "make room: nothing more can be stored soon")
+    elif free < _LITTLE_SPACE:
+        yield Finding("warning", "disk", said, "make room before it runs out")
+    else:
+        yield Finding("ok", "disk", said)
+    if not os.access(place, os.W_OK | os.X_OK):
+        todo = f"give yourself the right to write: chmod u+rwx {quote(str(place))}"
+        yield Finding("problem", "disk", f"{place} can't be written to", todo)
+
+
+def embedding(embedder: Any = None) -> Findings:
+    """Whether an embedder, by default the offline one, gives two texts different vectors."""
+    from ..storage.embedding.cache import CachedEmbedder
+    from ..storage.embedding.embedders import OfflineEmbedder
+
+    embedder = embedder or OfflineEmbedder()
+    one, other = CachedEmbedder(embedder, 0, lambda _: {}).encode(["the sea", "a tax form"])
+    said = f"{embedder.name}, {embedder.dims} dimensions"
+    if embedder.name != "none" and (one == other).all():
+        todo = "searches find by words alone; check embedder.* in the settings"
+        yield Finding("warning", "embedder", f"{said}: the same vector for two texts", todo)
+    else:
+        yield Finding("ok", "embedder", said)
+
+
+# A bank
 
 
 def bank_checks(folder: Path) -> list[Check]:
     return [
-        Check("disk", partial(space, folder, "bank")),
+        Check("disk", partial(_space, folder, "bank")),
         Check("lock", partial(_lock, folder)),
         Check("permissions", partial(_permissions, folder)),
         Check("tokens", partial(_tokens, folder)),
@@ -87,7 +283,7 @@ def _not_allowed(paths: Iterable[Path]) -> Finding | None:
 
 
 def _tokens(folder: Path) -> Findings:
-    from ..tokens import FILE, grants
+    from .tokens import FILE, grants
 
     path = folder / FILE
     if not path.exists():
@@ -107,24 +303,23 @@ def _tokens(folder: Path) -> Findings:
 
 def _memories(folder: Path) -> Findings:
     """The journal, and if it is sound, the embedder, the store and the notes."""
-    from ...bank import history
-    from ...bank.memory_bank import MemoryBank
-    from ...errors import BankDamaged, BankTooNew, BankTooOld
-    from ...exchange.salvage import stand_in
+    from ..bank import history
+    from ..bank.memory_bank import MemoryBank
+    from ..exchange.salvage import stand_in
 
     try:
         sound = _journal(folder)
     except (BankTooNew, BankTooOld):
         raise
     except BankDamaged as error:
-        yield _damage(folder, of_error("journal", error))
+        yield _damage(folder, _of_error("journal", error))
         return
     with closing(history.past(folder, None)) as journal:  # a copy of the bank has no store
         identity, kept = journal.get("bank"), journal.get("store")
     with MemoryBank.at(folder, embedder=stand_in(identity["embedder"])) as bank:
         if touched := _incomplete(bank):
             lost = BankDamaged(f"the journal has lost memories of {first_of(touched)}")
-            yield _damage(folder, of_error("journal", lost))
+            yield _damage(folder, _of_error("journal", lost))
             return
         yield sound
         yield from run_checks(
@@ -140,9 +335,8 @@ def _memories(folder: Path) -> Findings:
 
 def _journal(folder: Path) -> Finding:
     """The pages of the file, and the hash of every commit, tick, snapshot and cold memory."""
-    from ...bank import history
-    from ...errors import BankDamaged
-    from ...storage.checkpoint import read_all
+    from ..bank import history
+    from ..storage.checkpoint import read_all
 
     with closing(history.past(folder, None)) as journal:
         with journal.reading():
@@ -168,8 +362,7 @@ def _incomplete(bank: "MemoryBank") -> list[str]:
 
 def _damage(folder: Path, found: Finding) -> Finding:
     """The finding that the journal is damaged, with the agents touched and what can be saved."""
-    from ...errors import BankDamaged
-    from ...exchange.salvage import salvage
+    from ..exchange.salvage import salvage
 
     try:
         saved = salvage(folder)
@@ -189,7 +382,7 @@ def _damage(folder: Path, found: Finding) -> Finding:
 
 def _clock(bank: "MemoryBank", folder: Path) -> Findings:
     """What moves the tick, and whether it does."""
-    from ...engine import clock
+    from ..engine import clock
 
     own = bank.settings.clock
     said, anchor = f"tick {bank.tick:,}; {own}", clock.anchor_of(bank.engine)
@@ -213,7 +406,7 @@ def _trust(bank: "MemoryBank") -> Findings:
 
 
 def _embedder(bank: "MemoryBank") -> Findings:
-    from ...storage.identity import prepare
+    from ..storage.identity import prepare
 
     if bank.engine.guard is not None and bank.engine.guard.embedder():
         return
@@ -221,9 +414,9 @@ def _embedder(bank: "MemoryBank") -> Findings:
 
 
 def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Findings:
-    from ...errors import StoreError
-    from ...storage.mem0.package import import_store
-    from ...storage.mem0.store import Mem0Store
+    from ..errors import StoreError
+    from ..storage.mem0.package import import_store
+    from ..storage.mem0.store import Mem0Store
 
     if bank.engine.guard is not None and bank.engine.guard.files():
         return
@@ -305,9 +498,9 @@ def _differing(
 
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
-    from ...errors import NoteRefused
-    from ...notes.files import agent_of_folder, notes_in
-    from ...notes.opening import look_at_files
+    from ..errors import NoteRefused
+    from ..notes.files import agent_of_folder, notes_in
+    from ..notes.opening import look_at_files
 
     root, number, refused = folder / "notes", 0, 0
     names = set(bank.agents())

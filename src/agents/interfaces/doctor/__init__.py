@@ -1,1 +1,0 @@
-"""Checks of an installation and of a bank."""
