@@ -9,6 +9,7 @@ import pytest
 from inspected_sites import ask, looked_at
 
 from agents import MemoryBank, analysis
+from agents.interfaces.inspector import agent_view, run_view
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
@@ -46,27 +47,28 @@ def test_memories_are_those_of_the_bank_after_the_tick(site: Site, market: Path)
     for agent, tick in [(AGENTS[0], 0), (AGENTS[1], 40), *_random_places(1, 6)]:
         with past_bank(market, tick) as bank:
             expected = [memory_row(memory) for memory in bank.agent(agent).all()]
-        found = ask(site, "memories", agent=agent, tick=tick, limit=1000)
+        found = ask(site, "memories", agent=agent, tick=tick)
         assert found["total"] == len(expected)
         assert _plain(found["rows"]) == _plain(expected)
 
 
-def test_memories_are_filtered_sorted_and_paged(site: Site, market: Path) -> None:
-    given = {"agent": AGENTS[0], "tick": 40}
-    with past_bank(market, 40) as bank:
-        memories = bank.agent(AGENTS[0]).all()
-    pinned = [memory.id for memory in memories if memory.tier == 0]
-    assert [row["id"] for row in ask(site, "memories", **given, tier="pinned")["rows"]] == pinned
-    hot = [memory.id for memory in memories if memory.temperature.name == "HOT"]
-    rows = ask(site, "memories", **given, temperature="hot", limit=1000)["rows"]
-    assert [row["id"] for row in rows] == hot
-    said = [memory.id for memory in memories if "says" in memory.content]
-    rows = ask(site, "memories", **given, text="SAYS", limit=1000)["rows"]
-    assert [row["id"] for row in rows] == said
-    used = sorted(memories, key=lambda each: (each.access_count, each.sequence), reverse=True)
-    page = ask(site, "memories", **given, sort="-uses", offset=3, limit=4)
-    assert [row["id"] for row in page["rows"]] == [memory.id for memory in used[3:7]]
-    assert page["total"] == len(memories)
+def test_a_long_list_comes_in_parts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"agent": AGENTS[0], "tick": 40}
+    questions: list[tuple[str, str, dict[str, object]]] = [
+        ("memories", "rows", here),
+        ("explain", "rows", {**here, "query": "who cheated me?"}),
+        ("tick", "events", {"tick": 17}),
+    ]
+    wholes = [ask(site, name, **given) for name, _, given in questions]
+    monkeypatch.setattr(agent_view, "MOST_ROWS", 4)
+    monkeypatch.setattr(run_view, "MOST_ROWS", 4)
+    for (name, rows, given), whole in zip(questions, wholes, strict=True):
+        total = whole["total"]
+        assert total == len(whole[rows]) > 4
+        parts = [ask(site, name, **given, offset=at) for at in range(0, total, 4)]
+        assert [row for part in parts for row in part[rows]] == whole[rows]
+        assert {part["total"] for part in parts} == {total}
+        assert ask(site, name, **given, offset=total)[rows] == []
 
 
 def test_explain_is_the_banks_own_after_the_tick(site: Site, market: Path) -> None:
@@ -74,7 +76,7 @@ def test_explain_is_the_banks_own_after_the_tick(site: Site, market: Path) -> No
         with past_bank(market, tick) as bank:
             expected = bank.agent(agent).explain("who cheated me?", context=True)
         query = {"agent": agent, "tick": tick, "query": "who cheated me?"}
-        found = ask(site, "explain", **query, limit=1000)
+        found = ask(site, "explain", **query)
         assert found["total"] == len(expected)
         assert [
             (row["id"], row["rank"], row["score"], row["total"], row["reason"])
@@ -98,7 +100,7 @@ def test_a_decision_is_the_one_that_why_tells(site: Site, market: Path) -> None:
         with past_bank(market, tick - 1) as bank:
             bank.advance(tick)
             assert found["context"] == bank.agent(agent).get_relevant_memories(told.query)
-        deciding = ask(site, "explain", agent=agent, tick=tick, when="deciding", limit=1000)
+        deciding = ask(site, "explain", agent=agent, tick=tick, when="deciding")
         not_given = [row["id"] for row in deciding["rows"] if row["rank"] is None]
         assert not_given == [row.memory.id for row in told.not_given]
         assert deciding["query"] == told.query
@@ -148,7 +150,7 @@ def test_a_birth_names_the_observation_or_the_action(site: Site, market: Path) -
             if deed.memory_id is not None:
                 expected.append(deed.text)
                 words.append(f"by its action {deed.name}, when it had observed: {told.observed}")
-        rows = ask(site, "tick", tick=tick, agent=agent, limit=1000)["events"]
+        rows = ask(site, "tick", tick=tick, agent=agent)["events"]
         born = [row for row in rows if row["what"] == "born"]
         assert [row["text"] for row in born[: len(words)]] == [text for text in expected if text]
         for row, word in zip(born, words, strict=False):
@@ -220,7 +222,7 @@ def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
         records = {record["tick"]: record for record, _ in bank.ticks.records()}
         events = dict(bank.ticks.events())
     for tick in (1, 17, 40):
-        found = ask(site, "tick", tick=tick, limit=1000)
+        found = ask(site, "tick", tick=tick)
         assert found["counts"]["added"] == records[tick]["added"]
         assert found["metrics"] == records[tick]["metrics"]
         born = [row["text"] for row in found["events"] if row["what"] == "born"]
@@ -228,11 +230,8 @@ def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
         assert found["total"] == len(found["events"])
         did = [row for row in found["events"] if row["what"] == "did"]
         assert {row["agent"] for row in did} == {*AGENTS}
-        own = ask(site, "tick", tick=tick, agent=AGENTS[2], limit=1000)["events"]
+        own = ask(site, "tick", tick=tick, agent=AGENTS[2])["events"]
         assert own == [row for row in found["events"] if row["agent"] == AGENTS[2]]
-    page = ask(site, "tick", tick=17, offset=2, limit=3)
-    assert page["events"] == ask(site, "tick", tick=17, limit=1000)["events"][2:5]
-    assert page["more"] is True
 
 
 def test_search_finds_every_memory_that_holds_all_words(site: Site, market: Path) -> None:
@@ -250,7 +249,7 @@ def test_search_finds_every_memory_that_holds_all_words(site: Site, market: Path
         expected = {
             each.id for each in memories if all(word in each.content.lower() for word in words)
         }
-        found = ask(site, "search", q=text, of="memories", limit=500)
+        found = ask(site, "search", q=text, of="memories")
         rows = found["rows"]
         if found["total"] <= 500:
             assert {row["memory_id"] for row in rows} == expected
@@ -272,10 +271,7 @@ def test_search_finds_a_memory_by_its_id(site: Site, market: Path) -> None:
     assert ask(site, "search", q=memory.id[:-12] + "f" * 12)["total"] == 0  # never stored
 
 
-def test_search_is_paged_finds_agents_and_takes_signs_as_words(site: Site) -> None:
-    first = ask(site, "search", q="cloth", limit=5)["rows"]
-    second = ask(site, "search", q="cloth", offset=5, limit=5)["rows"]
-    assert [*first, *second] == ask(site, "search", q="cloth", limit=10)["rows"]
+def test_search_finds_agents_and_takes_signs_as_words(site: Site) -> None:
     named = ask(site, "search", q="AGENT_03")["rows"][0]
     assert (named["what"], named["agent"]) == ("agent", "agent_03")
     assert ask(site, "search", q='" OR *') == {"total": 0, "more": False, "rows": []}

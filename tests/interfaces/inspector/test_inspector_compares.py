@@ -290,7 +290,7 @@ def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:
         assert door.post("api/branch", json=body, headers=evil).status_code == 403
         text = json.dumps(body)
         plain = {"Content-Type": "text/plain"}
-        assert door.post("api/branch", content=text, headers=plain).status_code == 400
+        assert door.post("api/branch", content=text, headers=plain).status_code == 415
         assert door.post("api/branch", json={**body, "edits": "["}).status_code == 400
         assert not (tmp_path / "fork").exists()
         made = door.post("api/branch", json=body)

@@ -40,7 +40,7 @@ def test_what_comes_before_the_damage_is_shown(market: Path, tmp_path: Path, dam
         until("the damage is found", lambda: site.runs[0].reader.damaged is not None)
         (run,) = ask(site, "about")["runs"]
         assert "is not what was written" in run["damaged"]
-        whole = ask(site, "memories", agent=AGENT, tick=19, limit=1000)
+        whole = ask(site, "memories", agent=AGENT, tick=19)
         with past_bank(market, 19) as bank:
             memories = bank.agent(AGENT).all()
         assert whole["total"] == len(memories)
@@ -48,7 +48,7 @@ def test_what_comes_before_the_damage_is_shown(market: Path, tmp_path: Path, dam
         assert ask(site, "series")["ticks"][:20] == list(range(20))
         life = ask(site, "memory", id=memories[0].id)
         assert "damaged after tick 19" in life["note"]
-        assert max(row["tick"] for row in ask(site, "search", q="o", limit=500)["rows"][5:]) == 19
+        assert max(row["tick"] for row in ask(site, "search", q="o")["rows"][5:]) == 19
         for name in ("memories", "agent"):
             with pytest.raises(CantTell, match="is damaged") as found:
                 ask(site, name, agent=AGENT, tick=20)

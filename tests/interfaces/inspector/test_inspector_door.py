@@ -151,10 +151,10 @@ _HOSTILE = (
 _KEYS = {
     "series": ("run",),
     "heat": ("of", "offset", "limit"),
-    "tick": ("tick", "agent"),
+    "tick": ("tick", "agent", "offset"),
     "agent": ("agent", "tick"),
-    "memories": ("sort", "tier", "temperature", "text"),
-    "explain": ("query", "when", "text"),
+    "memories": ("offset",),
+    "explain": ("query", "when", "offset"),
     "memory": ("id",),
     "population": ("tick", "limit"),
     "compare": ("agent",),

@@ -58,7 +58,7 @@ def test_a_run_is_followed_while_it_goes_on(tmp_path: Path) -> None:
         ask(site, "memories", agent=AGENT, tick=5)
         for tick, _ in enumerate(run.advance(12), start=6):
             assert ask(site, "follow")["last_tick"] == tick
-            found = ask(site, "memories", agent=AGENT, tick=tick, limit=1000)
+            found = ask(site, "memories", agent=AGENT, tick=tick)
             assert found["total"] == run.bank.agent(AGENT).count()
             assert ask(site, "agent", agent=AGENT, tick=tick)["did"]
         assert ask(site, "follow")["is_finished"] is True
@@ -106,7 +106,7 @@ def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:
         until("it is read anew", lambda: site.runs[0].reader.slices.generation == 1)
         assert ask(site, "follow")["last_tick"] == 4
         assert ask(site, "series")["ticks"] == list(range(5))
-        rows = ask(site, "memories", agent=AGENT, tick=4, limit=1000)["rows"]
+        rows = ask(site, "memories", agent=AGENT, tick=4)["rows"]
         assert rows[-1]["text"] == "after the rewind"
         assert ask(site, "search", q="after the rewind")["total"] == 1
 

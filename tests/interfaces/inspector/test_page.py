@@ -9,6 +9,7 @@ import yaml
 from browsers import Browser, served
 from inspected_sites import ask
 
+from agents.interfaces.inspector import agent_view
 from agents.interfaces.inspector.site import Site
 from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.life import life
@@ -259,8 +260,29 @@ def test_memories_are_filtered_sorted_and_searched(
     texts = browser.all("#memories .c-text .line")
     assert len(texts) > 2
     assert texts == sorted(texts)
+    browser.go(f"#/agent/{AGENT}?t=40&sort=-uses&tier=normal&temperature=warm")
+    chosen = [own for own in memories if own.tier == 3 and own.temperature.name == "WARM"]
+    browser.shows(f"#memories[data-ready=true][data-total='{len(chosen)}'] .row")
+    chosen.sort(key=lambda own: (own.access_count, own.sequence), reverse=True)
+    rows = [f"#memories .row[aria-rowindex='{place}']" for place in (1, 2, 3)]
+    shown = [browser.attribute(row, "data-id") for row in rows]
+    assert shown == [own.id for own in chosen[:3]]
     browser.write("#search", "cloth\n")
     browser.shows(".frame[data-view=search] #results[data-ready=true] .row", "cloth")
+
+
+def test_a_list_that_comes_in_parts_is_whole_in_the_page(
+    browser: Browser, market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with past_bank(market, 40) as bank:
+        memories = bank.agent(AGENT).all()
+    monkeypatch.setattr(agent_view, "MOST_ROWS", 7)
+    with served(market) as address:
+        browser.open(address, f"#/agent/{AGENT}?t=40&sort=created")
+        browser.shows(f"#memories[data-ready=true][data-total='{len(memories)}'] .row")
+        first = browser.attribute("#memories .row[aria-rowindex='9']", "data-id")
+        assert first == memories[8].id
+        assert browser.complaints() == []
 
 
 @pytest.mark.slow
@@ -312,7 +334,7 @@ def test_edits_are_kept_at_their_tick_while_the_cursor_is_elsewhere(
 def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
     browser: Browser, page: str, site: Site
 ) -> None:
-    rows = ask(site, "memories", agent=AGENT, tick=20, sort="tier", limit=200)["rows"]
+    rows = ask(site, "memories", agent=AGENT, tick=20)["rows"]
     one, other = [row["id"] for row in rows if row["tier"] == "normal"][:2]
     browser.open(page, f"#/branch/{AGENT}?t=20")
     browser.choose(f".editable li[data-id='{one}'] select", "pinned")

@@ -15,23 +15,18 @@ from ...memory.tiers import (
     TIER_NAMES,
     Temperature,
     Tier,
-    parse_temperature,
-    parse_tier,
 )
 from ...search.explain import OVER_BUDGET
 from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
 from ...simulation.tick.decision_log import LoggedDecision
 from ...telling.groups import group_of, is_board
-from .inspected import Inspected
+from .inspected import MOST_ROWS, Inspected
 from .parameters import CantTell, Parameters
 from .slices import Item
 
-_MOST_ROWS = 1000
 _MANY = 3000
 """Memories of one agent that take longer to list or to explain than a request may."""
-_SORTED = ("created", "text", "tier", "temperature", "kind", "in_tier_since", "uses", "last_used")
-_SORTS = (*_SORTED, "relevance", "expires", "id")
 _NOT_A_DECISION = {
     "observed": "",
     "heard": [],
@@ -318,93 +313,48 @@ def memory_row(memory: Memory) -> dict[str, Any]:
     }
 
 
-def active(
-    bank: MemoryBank,
-    owner: str,
-    tier: Tier | None = None,
-    temperature: Temperature | None = None,
-) -> list[Memory]:
+def active(bank: MemoryBank, owner: str) -> list[Memory]:
     """The active memories of an agent, or those on a board."""
     group = group_of(owner)
-    if group is None:
-        return bank.agent(owner).all(tier, temperature=temperature)
-    return [
-        memory
-        for memory in bank.group(group).all()
-        if tier in (None, memory.tier) and temperature in (None, memory.temperature)
-    ]
+    return bank.agent(owner).all() if group is None else bank.group(group).all()
 
 
 def memories(run: Inspected, given: Parameters) -> dict[str, Any]:
-    """The agent's active memories after a tick, filtered, sorted and paged."""
+    """A part of the agent's active memories after a tick; the page filters and sorts the whole."""
     agent, tick = run.agent(given), run.tick(given)
-    sort = given.text("sort", "created")
-    by = Parameters({"sort": sort.removeprefix("-")}).one_of("sort", _SORTS, "created")
-    tier = parse_tier(given.text("tier")) if given.has("tier") else None
-    heat = parse_temperature(given.text("temperature")) if given.has("temperature") else None
-    text = given.text("text", "").casefold()
-    offset, limit = given.whole("offset", 0), given.whole("limit", 100, _MOST_ROWS)
+    offset = given.whole("offset", 0)
     run.need(tick)
-    how = tier, heat, text, sort
 
-    def listed(bank: MemoryBank) -> list[Memory]:
-        found = active(bank, agent, tier, heat)
-        if text:
-            found = [memory for memory in found if text in memory.content.casefold()]
-        found.sort(key=_KEYS[by], reverse=sort.startswith("-"))
-        return found
-
-    def page() -> dict[str, Any]:
+    def part() -> dict[str, Any]:
         with run.past.after(agent, tick) as bank:
-            found = run.past.listed(how, lambda: listed(bank))
-        return {"total": len(found), "rows": list(map(memory_row, found[offset : offset + limit]))}
+            found = run.past.listed(lambda: active(bank, agent))
+        rows = list(map(memory_row, found[offset : offset + MOST_ROWS]))
+        return {"total": len(found), "rows": rows}
 
-    return _in_time(run, agent, tick, ("memories", *how, offset, limit), page)
-
-
-_KEYS: dict[str, Any] = {
-    "id": lambda memory: memory.sequence,
-    "created": lambda memory: (memory.created_tick, memory.sequence),
-    "text": lambda memory: (memory.content, memory.sequence),
-    "tier": lambda memory: (memory.tier, memory.sequence),
-    "temperature": lambda memory: (memory.temperature, memory.sequence),
-    "kind": lambda memory: (memory.kind, memory.sequence),
-    "in_tier_since": lambda memory: (memory.tier_tick, memory.sequence),
-    "uses": lambda memory: (memory.access_count, memory.sequence),
-    "last_used": lambda memory: (_or_least(memory.last_access_tick), memory.sequence),
-    "relevance": lambda memory: (memory.relevance, memory.sequence),
-    "expires": lambda memory: (_or_least(memory.expires_tick), memory.sequence),
-}
+    return _in_time(run, agent, tick, ("memories", offset), part)
 
 
-def _or_least(tick: int | None) -> int:
-    return -1 if tick is None else tick
-
-
-def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:
+def explain(run: Inspected, given: Parameters, most: int | None = None) -> dict[str, Any]:
     """What a search gives and why it does not give the rest: ``AgentMemory.explain``."""
     agent, tick = run.agent(given), run.tick(given)
     when = given.one_of("when", ("after", "deciding"), "after")
-    offset, limit = given.whole("offset", 0), given.whole("limit", 100, most)
+    offset = given.whole("offset", 0)
     if is_board(agent):
         raise CantTell("a board is not searched alone", hint="search for its words")
     run.need(tick)
     query, deciding = given.text("query", ""), when == "deciding"
-    text = given.text("text", "").casefold()
     if deciding:
         item, kept = _kept(run, agent, tick)
         if not given.has("query"):
             observed = perceived(run, agent, item, kept)[:1] if kept.has_text else []
             query = "".join(observed) if kept.query is None else kept.query
 
-    def page() -> dict[str, Any]:
+    def part() -> dict[str, Any]:
         found = _explanations(run, agent, tick - deciding, query, deciding=deciding)
-        if text:
-            found = [row for row in found if text in row.memory.content.casefold()]
-        rows = [_explained(row) for row in found[offset : offset + limit]]
+        rows = [_explained(row) for row in found[offset:][: MOST_ROWS if most is None else most]]
         return {"query": query, "when": when, "tick": tick, "total": len(found), "rows": rows}
 
-    return _in_time(run, agent, tick, ("explain", when, query, text, offset, limit), page)
+    return _in_time(run, agent, tick, ("explain", when, query, offset), part)
 
 
 def _explanations(

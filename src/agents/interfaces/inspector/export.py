@@ -21,7 +21,7 @@ from .inspected import Inspected
 from .life_view import lives
 from .page_files import document
 from .parameters import CantTell, Parameters
-from .run_view import deed_row, happened, heat
+from .run_view import deed_rows, happened, heat
 from .site import Site
 
 _MOST_DECISIONS = 3_500
@@ -180,11 +180,11 @@ def _of_run(
 ) -> Iterator[tuple[str, Any]]:
     yield _asked(site, "series", run=number)
     yield _asked(site, "effects", run=number)
-    deeds = [deed_row(run, each) for each in run.reader.deeds.in_ticks(ticks)]
+    deeds = deed_rows(run, run.reader.deeds.in_ticks(ticks))
     yield _key("deeds", run=number)[0], {"rows": deeds}
     for name in run.about()["per_agent"]:
         key, given = _key("heat", of=name, run=number)
-        yield key, heat(run, _all(given), _MOST_ROWS)
+        yield key, heat(run, Parameters({**given, "limit": str(_MOST_ROWS)}), _MOST_ROWS)
     for agent in _owners(run):
         with gc_paused():
             for tick in ticks:
@@ -193,7 +193,7 @@ def _of_run(
                 yield _memories(run, number, agent, tick, nodes)
     for tick in ticks:
         key, given = _key("tick", run=number, tick=tick)
-        yield key, happened(run, _all(given))
+        yield key, happened(run, Parameters(given))
         yield _asked(site, "population", run=number, tick=tick)
     slices = run.reader.slices
     most = _MOST_LIVES // max(1, len(_owners(run)))
@@ -211,7 +211,7 @@ def _of_agent(run: Inspected, number: int, agent: str, tick: int) -> Iterator[tu
     yield key, agent_at(run, Parameters(given))
     key, given = _key("explain", agent=agent, run=number, tick=tick)
     try:
-        found = explain(run, _all({**given, "when": "deciding"}), _MOST_ROWS)
+        found = explain(run, Parameters({**given, "when": "deciding"}), _MOST_ROWS)
     except CantTell:
         return
     rows, left = [], _MOST_NOT_GIVEN
@@ -231,10 +231,6 @@ def _memories(run: Inspected, number: int, agent: str, tick: int, nodes: Nodes) 
         found = [nodes.memory(each) for each in active(bank, agent)]
     key, _ = _key("memories", agent=agent, run=number, tick=tick)
     return key, {"total": len(found), "rows": found}
-
-
-def _all(given: dict[str, str]) -> Parameters:
-    return Parameters({**given, "limit": str(_MOST_ROWS)})
 
 
 def _asked(site: Site, name: str, **given: object) -> tuple[str, Any]:

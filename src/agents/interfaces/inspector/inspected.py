@@ -34,6 +34,8 @@ _PATIENCE = 0.08
 """Seconds of the processor that a request takes for records of ticks; half of it for long lists."""
 _LONG = 1e6
 """Seconds: who holds a view waits until the whole journal is read."""
+MOST_ROWS = 5000
+"""Rows of a list in one answer; the page asks for the next part."""
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
 _MOST_KEPT = 4

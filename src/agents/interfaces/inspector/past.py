@@ -149,14 +149,13 @@ class PastBanks:
             self._explained = asked, bank.agent(agent).explain(query, context=True)
         return self._explained[1]
 
-    def listed(self, how: tuple[object, ...], make: Callable[[], list[Memory]]) -> list[Memory]:
-        """Memories of the bank, filtered and sorted as ``how`` says; inside :meth:`after`.
+    def listed(self, make: Callable[[], list[Memory]]) -> list[Memory]:
+        """The memories of the bank; inside :meth:`after`.
 
-        The last list is kept: its pages are asked for one after the other.
+        The last list is kept: its parts are asked for one after the other.
         """
-        asked = (*self._place, *how)
-        if self._listed is None or self._listed[0] != asked:
-            self._listed = asked, make()
+        if self._listed is None or self._listed[0] != self._place:
+            self._listed = self._place, make()
         return self._listed[1]
 
     def _remember_query(self, bank: MemoryBank, query: str) -> None:

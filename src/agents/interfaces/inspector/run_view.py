@@ -1,6 +1,6 @@
 """The answers about all agents of a run: a tick, a number over all ticks, words, and beliefs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
 from .deeds import QUERY, Deed, deeds_of, ids_with
-from .inspected import COUNTED, Inspected
+from .inspected import COUNTED, MOST_ROWS, Inspected
 from .life_view import concerned
 from .parameters import NotThere, Parameters, WrongParameter
 
@@ -48,7 +48,7 @@ def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
     """What happened in a tick: to memories, and what agents did."""
     tick = run.tick(given)
     only = run.agent(given) if given.has("agent") else None
-    offset, limit = given.whole("offset", 0), given.whole("limit", 200, _MOST_ROWS)
+    offset = given.whole("offset", 0)
     with run.journal() as journal:
         row = _row(journal, tick)
         commits = _commits_of(journal, tick)
@@ -58,21 +58,17 @@ def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
     numbers = {key: own for key, own in record.items() if isinstance(own, int | float)}
     numbers.pop("tick", None)
 
-    def page() -> dict[str, Any]:
+    def part() -> dict[str, Any]:
         if is_long:
             generation, purged, *_ = run.version(tick)
             key = tick, only, state, generation, purged
             rows = run.long_list.rows(key, lambda: _rows(run, tick, only))
         else:
             rows = _rows(run, tick, only)
-        return {
-            "total": len(rows),
-            "events": [_shown(run, each) for each in rows[offset : offset + limit]],
-            "more": len(rows) > offset + limit,
-        }
+        return {"total": len(rows), "events": _shown(run, rows[offset : offset + MOST_ROWS])}
 
-    what = "tick", only, state, offset, limit
-    found = run.later(what, tick, page) if is_long else page()
+    what = "tick", only, state, offset
+    found = run.later(what, tick, part) if is_long else part()
     return {"tick": tick, "counts": numbers, "metrics": record.get("metrics", {}), **found}
 
 
@@ -95,20 +91,24 @@ def _rows(run: Inspected, tick: int, only: str | None) -> list[_Row]:
         return [*_decided(run, journal, row, only), *_changed(journal, tick, only)]
 
 
-def _shown(run: Inspected, row: _Row) -> dict[str, Any]:
-    text, memory = row.text, None
-    if row.number is not None:
-        memory = memory_id(run.prefix(row.agent), row.number)
-        if text is None:  # the text of the memory, if it is read already
-            place = run.reader.slices.places.get(row.agent, -1)
-            text = run.reader.slices.text(place, row.number) or FORGOTTEN
-    return {
-        "agent": row.agent,
-        "what": row.what,
-        "text": text,
-        "memory_id": memory,
-        "detail": row.detail,
-    }
+def _shown(run: Inspected, rows: Sequence[_Row]) -> list[dict[str, Any]]:
+    """Rows as the page reads them, with the texts of memories as far as these are read."""
+    slices = run.reader.slices
+    places = [(slices.places.get(row.agent, -1), row.number or 0) for row in rows]
+    lacking = [place for place, row in zip(places, rows, strict=True) if row.text is None]
+    texts = slices.texts(lacking) if lacking else {}
+    return [
+        {
+            "agent": row.agent,
+            "what": row.what,
+            "text": (texts.get(place) or FORGOTTEN) if row.text is None else row.text,
+            "memory_id": None
+            if row.number is None
+            else memory_id(run.prefix(row.agent), row.number),
+            "detail": row.detail,
+        }
+        for place, row in zip(places, rows, strict=True)
+    ]
 
 
 def _commits_of(journal: Journal, tick: int) -> range:
@@ -224,73 +224,69 @@ def search(run: Inspected, given: Parameters) -> Row:
     """
     words = list(dict.fromkeys(given.text("q").split()))
     of = given.one_of("of", _OF, "")
-    offset, limit = given.whole("offset", 0), given.whole("limit", 50, 500)
     if len(words) > _MOST_WORDS:
         raise WrongParameter(f"q has over {_MOST_WORDS} words", hint="search for fewer")
     last = run.need_whole()
     if not words:
         return {"total": 0, "more": False, "rows": []}
     found = run.later(("search", *words), last, lambda: _found(run, words))
-    parts = {name: own for name, own in found.items() if of in ("", name)}
-    listed = [(name, each) for name, own in parts.items() for each in own[:_MOST_FOUND]]
-    return {
-        "total": len(listed),
-        "more": any(len(own) > _MOST_FOUND for own in parts.values()),
-        "rows": [_ROWS[name](run, each) for name, each in listed[offset : offset + limit]],
-    }
+    parts = [own for name, own in found.items() if of in ("", name)]
+    rows = [row for own in parts for row in own[:_MOST_FOUND]]
+    return {"total": len(rows), "more": any(len(own) > _MOST_FOUND for own in parts), "rows": rows}
 
 
-def _found(run: Inspected, words: Sequence[str]) -> dict[str, list[Any]]:
-    """The names of agents and boards, the rows of memories and the deeds that hold all words."""
+def _found(run: Inspected, words: Sequence[str]) -> dict[str, list[Row]]:
+    """The agents and boards, the memories and the deeds that hold all words."""
     reader, most = run.reader, _MOST_FOUND + 1
     lower = [each.casefold() for each in words]
     owners = (*run.agents, *run.boards)
     names = [name for name in owners if all(each in name.casefold() for each in lower)]
     ids = [*_of_id(run, words), *ids_with(reader.slices, "memories", "words", words, most)]
     return {
-        "agents": names[:most],
-        "memories": list(dict.fromkeys(ids)),
-        "decisions": reader.deeds.with_words(words, most),
+        "agents": [_owner_row(name) for name in names[:most]],
+        "memories": _memory_rows(run, list(dict.fromkeys(ids))),
+        "decisions": deed_rows(run, reader.deeds.with_words(words, most)),
     }
 
 
-def _agent(run: Inspected, name: str) -> Row:
+def _owner_row(name: str) -> Row:
     what = "board" if is_board(name) else "agent"
     return {"what": what, "agent": name, "tick": None, "memory_id": None, "text": name}
 
 
-def _memory(run: Inspected, number: int) -> Row:
-    """A row of the table of memories."""
-    slices = run.reader.slices
-    ((place, sequence, tick, kind, text),) = slices.ask(
-        "SELECT agent, sequence, tick, kind, text FROM memories WHERE id = ?", (number,)
-    )
-    agent = slices.agents[place]
-    return {
-        "what": kind,
-        "agent": agent,
-        "tick": tick,
-        "memory_id": memory_id(run.prefix(agent), sequence),
-        "text": FORGOTTEN if text is None else text,
-    }
+def _memory_rows(run: Inspected, numbers: Sequence[int]) -> list[Row]:
+    """Some rows of the table of memories."""
+    slices, rows = run.reader.slices, dict[int, Row]()
+    for number, place, sequence, tick, kind, text in slices.ask(
+        "SELECT id, agent, sequence, tick, kind, text FROM memories "
+        "WHERE id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(numbers).decode(),),
+    ):
+        agent = slices.agents[place]
+        rows[number] = {
+            "what": kind,
+            "agent": agent,
+            "tick": tick,
+            "memory_id": memory_id(run.prefix(agent), sequence),
+            "text": FORGOTTEN if text is None else text,
+        }
+    return [rows[number] for number in numbers]
 
 
-def deed_row(run: Inspected, deed: Deed) -> Row:
-    """What an agent asked or did."""
-    return {
-        "what": deed.what,
-        "agent": run.reader.slices.agents[deed.agent],
-        "tick": deed.tick,
-        "memory_id": None,
-        "text": run.reader.deeds.text(deed.text),
-    }
-
-
-_ROWS: dict[str, Callable[[Inspected, Any], Row]] = {
-    "agents": _agent,
-    "memories": _memory,
-    "decisions": deed_row,
-}
+def deed_rows(run: Inspected, deeds: Sequence[Deed]) -> list[Row]:
+    """What agents asked and did."""
+    reader = run.reader
+    texts = reader.deeds.texts({deed.text for deed in deeds})
+    return [
+        {
+            "what": deed.what,
+            "agent": reader.slices.agents[deed.agent],
+            "tick": deed.tick,
+            "memory_id": None,
+            "text": texts[deed.text],
+        }
+        for deed in deeds
+    ]
 
 
 def _of_id(run: Inspected, words: Sequence[str]) -> list[int]:

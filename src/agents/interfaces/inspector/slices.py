@@ -279,6 +279,16 @@ class Slices:
         )
         return found[0][0] if found else None
 
+    def texts(self, memories: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str | None]:
+        """The texts of memories by agent and sequence number, as :meth:`text` gives each."""
+        wanted = orjson.dumps(memories).decode()
+        found = self.ask(
+            "SELECT agent, sequence, text FROM json_each(?) CROSS JOIN memories ON "
+            "agent = json_extract(value, '$[0]') AND sequence = json_extract(value, '$[1]')",
+            (wanted,),
+        )
+        return {(agent, sequence): text for agent, sequence, text in found}
+
     def newest(self, agent: int) -> int:
         """The sequence number of an agent's newest memory; 0 if it has none."""
         found = self.ask("SELECT max(sequence) FROM memories WHERE agent = ?", (agent,))

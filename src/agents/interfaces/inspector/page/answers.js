@@ -1,10 +1,12 @@
 // Answers, kept while they are likely to be asked again. While the cursor moves, a view keeps its last answer.
 import { useEffect, useReducer, useRef } from "#vendor/htm-preact";
+import { LISTS, parted, shown } from "#lists";
 
 /** @typedef {import("./types").Provider} Provider */
 /** @typedef {import("./types").About} About */
 
 const KEPT = 400;
+const KEPT_ROWS = 200000; // of all lists that are kept
 /** These change when an unfinished run goes on. */
 const GROWING = new Set(["series", "heat", "memory", "search", "compare", "sweep"]);
 
@@ -12,6 +14,8 @@ const GROWING = new Set(["series", "heat", "memory", "search", "compare", "sweep
 export const site = /** @type {any} */ ({});
 /** @type {Map<string, Promise<any>>} */
 const kept = new Map();
+/** How many rows the lists have that are kept, by the key of the answer. @type {Map<string, number>} */
+const sizes = new Map();
 
 /** What an answer is kept by. A bank gets memories while its tick stands still: the head of its journal tells.
  * @param {string} name @param {Record<string, any>} params */
@@ -22,8 +26,16 @@ export function keyOf(name, params) {
   return JSON.stringify([name, params, upto]);
 }
 
+/** The answer to a question. A list is asked for whole, once, and then filtered, sorted and cut here.
+ * @param {string} name @param {Record<string, any>} params @returns {Promise<any>} */
+export async function ask(name, params) {
+  if (!(name in LISTS)) return answer(name, params);
+  const { asked, how } = parted(params);
+  return shown(name, await answer(name, asked), how);
+}
+
 /** @param {string} name @param {Record<string, any>} params @returns {Promise<any>} */
-export function ask(name, params) {
+function answer(name, params) {
   const key = keyOf(name, params);
   const found = kept.get(key);
   if (found) {
@@ -31,15 +43,47 @@ export function ask(name, params) {
     kept.set(key, found);
     return found;
   }
-  const answer = site.provider.get(name, params);
-  kept.set(key, answer);
-  answer.catch(() => kept.delete(key));
-  if (kept.size > KEPT) kept.delete(/** @type {string} */ (kept.keys().next().value));
-  return answer;
+  const asked = whole(name, params);
+  kept.set(key, asked);
+  asked.then(
+    (made) => {
+      sizes.set(key, made[LISTS[name]]?.length ?? 0);
+      makeRoom(key);
+    },
+    () => kept.delete(key),
+  );
+  return asked;
+}
+
+/** An answer; where its list is long, the server gives it in parts. @param {string} name @param {Record<string, any>} params */
+async function whole(name, params) {
+  const found = await site.provider.get(name, params);
+  const list = LISTS[name];
+  while (list && !site.provider.embedded && found[list].length < found.total) {
+    const part = await site.provider.get(name, { ...params, offset: found[list].length });
+    if (!part[list].length) break; // the run went back
+    found[list].push(...part[list]);
+  }
+  return found;
+}
+
+/** Forget the answers that were asked for longest ago. @param {string} newest */
+function makeRoom(newest) {
+  let rows = 0;
+  for (const size of sizes.values()) rows += size;
+  for (const key of kept.keys()) {
+    if ((kept.size <= KEPT && rows <= KEPT_ROWS) || key === newest) break;
+    rows -= sizes.get(key) ?? 0;
+    sizes.delete(key);
+    kept.delete(key);
+  }
 }
 
 /** Forget all answers: the page looks at other runs from now on. */
-export const forget = () => kept.clear();
+export const forget = () => {
+  kept.clear();
+  sizes.clear();
+};
 
 /** The answer to a question, or the last one while the next is on its way. One question is under way at a time: of the
  * ticks that the cursor crosses meanwhile, only the last is asked for.

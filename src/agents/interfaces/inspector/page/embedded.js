@@ -1,5 +1,6 @@
-// The answers that an export carries. What the server filters, sorts and pages, this module does with whole lists.
+// The answers that an export carries; its lists are whole.
 // docs/architecture/inspector.md describes the form.
+import { order } from "#lists";
 import { Refused } from "#refused";
 
 /** @typedef {import("./types").Provider} Provider */
@@ -10,8 +11,6 @@ const PARAMETERS = /** @type {Record<string, string[]>} */ ({
   effects: ["run"], deeds: ["run"],
   explain: ["agent", "run", "tick"], sweep: [],
 });
-const TIERS = ["pinned", "critical", "important", "normal", "low"];
-const TEMPERATURES = ["hot", "warm", "cold"];
 
 /** @param {string} text base64 of gzip @returns {Promise<Provider>} */
 export async function openEmbedded(text) {
@@ -30,15 +29,16 @@ export async function openEmbedded(text) {
 
   /** @type {Record<string, (params: Record<string, any>) => any>} */
   const made = {
-    memories: (params) => page(filtered(whole("memories", params).rows, params), params),
-    tick: (params) => eventsPage(whole("tick", params), params),
     heat: (params) => agentsPage(whole("heat", params), params),
     branch: (params) => branch(value(answers["about?"]).runs[params.run], params),
-    search: (params) => page(search(answers, value, params), params),
+    search: (params) => {
+      const rows = search(answers, value, params);
+      return { total: rows.length, rows };
+    },
     explain: (params) => {
       const own = whole("explain", params);
       if (!params.query || params.query === own.query) {
-        return { ...own, ...page(filtered(own.rows, { text: params.text }), params), absent: own.total - own.rows.length };
+        return { ...own, absent: own.total - own.rows.length };
       }
       throw new Refused("another query than the agent's own needs the server", "tiermem inspect RUN explains any query");
     },
@@ -70,40 +70,6 @@ function reader(nodes) {
     return made[place];
   };
   return value;
-}
-
-/** @param {any[]} rows @param {Record<string, any>} params */
-function filtered(rows, { tier, temperature, text, sort }) {
-  const words = String(text ?? "").toLowerCase();
-  const found = rows.filter(
-    (row) =>
-      (!tier || row.tier === tier) &&
-      (!temperature || row.temperature === temperature) &&
-      (!words || row.text.toLowerCase().includes(words)),
-  );
-  if (!sort) return found;
-  const name = sort.replace(/^-/, "");
-  found.sort((one, other) => order(rank(name, one[name]), rank(name, other[name])));
-  return sort.startsWith("-") ? found.reverse() : found;
-}
-
-/** @param {string} name @param {any} value */
-function rank(name, value) {
-  if (name === "tier") return TIERS.indexOf(value);
-  return name === "temperature" ? TEMPERATURES.indexOf(value) : (value ?? -Infinity);
-}
-
-/** @param {any} one @param {any} other */
-const order = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
-
-/** @param {any[]} rows @param {Record<string, any>} params */
-function page(rows, { offset = 0, limit = rows.length }) {
-  return { total: rows.length, rows: rows.slice(offset, offset + limit) };
-}
-
-/** @param {any} tick @param {Record<string, any>} params */
-function eventsPage(tick, { offset = 0, limit = tick.events.length }) {
-  return { ...tick, events: tick.events.slice(offset, offset + limit) };
 }
 
 /** @param {any} heat @param {Record<string, any>} params */
