@@ -57,7 +57,11 @@ def client(url: str, token: str | None = None, **headers: str) -> httpx.Client:
 def served(
     folder: Path, limits: Limits = EAGER, agent_id: str | None = None, **options: Any
 ) -> Iterator[Served]:
-    """The bank in ``folder``, made if there is none, served by uvicorn in a thread."""
+    """The bank in ``folder``, made if there is none, served by uvicorn in a thread.
+
+    ``serve`` is the door: the operations over HTTP, or MCP.
+    """
+    serve = options.pop("serve", server.serve)
     allowed = [options.pop(key, ()) for key in ("hosts", "origins")]
     door, names = TokenDoor(folder, agent_id), Names("127.0.0.1", *allowed)
     options.setdefault("storage", MANUAL)
@@ -65,7 +69,7 @@ def served(
     with MemoryBank.open(folder, **options) as bank, server.listen("127.0.0.1", 0) as sock:
         url = server.address("127.0.0.1", sock)
         thread = threading.Thread(
-            target=server.serve,
+            target=serve,
             args=(bank, door, names, sock),
             kwargs={"limits": limits, "asked_to_stop": stop.is_set},
         )

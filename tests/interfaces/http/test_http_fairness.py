@@ -54,29 +54,6 @@ def test_shares_of_those_who_left_are_dropped() -> None:
     assert not shares._taken
 
 
-def test_one_token_has_no_more_than_a_quarter_of_the_turns(tmp_path: Path) -> None:
-    limits = EAGER._replace(concurrent=8)
-    with (
-        served(tmp_path / "bank", limits) as service,
-        service.agent("alice") as alice,
-        service.agent("bob") as bob,
-        concurrent.futures.ThreadPoolExecutor() as pool,
-    ):
-        with occupied(service.bank):
-            asked = [pool.submit(alice.get, "/status") for _ in range(6)]
-            eventually(lambda: sum(each.done() for each in asked) == 4)
-            for each in (each for each in asked if each.done()):
-                is_problem(each.result(), 503, "Busy")
-                assert each.result().headers["retry-after"] == "1"
-            others = [pool.submit(bob.get, "/status") for _ in range(2)]
-            time.sleep(0.3)
-            assert not any(each.done() for each in others)
-            assert alice.get("/health").status_code == 200
-        assert [each.result().status_code for each in others] == [200, 200]
-        assert sorted(each.result().status_code for each in asked) == [200] * 2 + [503] * 4
-        assert alice.get("/status").status_code == 200
-
-
 class Recording(Directions):
     """Remembers what it embedded, in order."""
 
@@ -159,37 +136,6 @@ def test_a_client_does_not_wait_for_the_length_of_anothers_note(tmp_path: Path) 
             assert embedder.before[f"bob {number}"] - start < 120_000
             assert {each.result().status_code for each in appended} == {200}
         assert note.read().endswith("words of a note\r\n" + "x\n" * 13)
-
-
-def test_a_body_that_trickles_takes_nobodys_turn(tmp_path: Path) -> None:
-    with served(tmp_path / "bank", EAGER._replace(concurrent=4)) as service:
-        token = tokens.create(service.folder, "alice").token
-        with contextlib.ExitStack() as held:
-            for _ in range(20):
-                sock = socket.create_connection(("127.0.0.1", service.port))
-                held.enter_context(sock).sendall(head(token, "Content-Length: 100") + b"{")
-            with service.client(token) as alice:
-                assert {alice.get("/status").status_code for _ in range(5)} == {200}
-
-
-def test_bodies_of_one_token_that_trickle_leave_connections_to_others(tmp_path: Path) -> None:
-    with served(tmp_path / "bank", EAGER._replace(connections=16)) as service:
-        token = tokens.create(service.folder, "alice").token
-        with contextlib.ExitStack() as held:
-            for _ in range(20):
-                sock = socket.create_connection(("127.0.0.1", service.port), timeout=LONG)
-                held.enter_context(sock).sendall(head(token, "Content-Length: 100") + b"{")
-
-            def refused(agent: httpx.Client) -> bool:
-                try:
-                    answer = agent.get("/status")
-                except httpx.TransportError:  # the requests before it have no answer yet
-                    return False
-                return answer.status_code == 503 and is_problem(answer, 503, "Busy")
-
-            with service.client(token) as alice, service.agent("bob") as bob:
-                eventually(lambda: refused(alice))
-                assert bob.get("/status").status_code == 200
 
 
 def test_bodies_take_no_more_room_than_there_is(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """How much, how fast and how long: what a client may not do to the others."""
 
 import asyncio
-import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from http_service import EAGER, JSON, Served, eventually, head, is_problem, occupied, served
+from http_service import EAGER, JSON, Served, eventually, head, is_problem, served
 from starlette.types import Message
 
 from agents import AsyncMemoryBank, MemoryBank
 from agents.interfaces import tokens
 from agents.interfaces.http.access import Names, TokenDoor
-from agents.interfaces.http.limits import DEFAULT, Buckets, Limits
+from agents.interfaces.http.limits import DEFAULT, Buckets
 from agents.interfaces.http.service import Service
 from waiting import LONG
 
@@ -103,13 +102,6 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(
     answer = raw(service, head(token, f"Content-Length: {length}"))
     assert answer.startswith((b"HTTP/1.1 413", b"HTTP/1.1 400"))
     assert b"problem+json" in answer
-
-
-def test_a_body_that_does_not_end_is_cut_off(impatient: Served) -> None:
-    token = tokens.create(impatient.folder, "alice").token
-    answer = raw(impatient, head(token, "Content-Length: 100"), b'{"content"')
-    assert answer.startswith(b"HTTP/1.1 408")
-    assert b"connection: close" in answer
 
 
 def test_a_body_that_trickles_is_cut_off(impatient: Served) -> None:
@@ -283,37 +275,6 @@ def test_buckets_of_those_who_left_are_dropped() -> None:
     assert len(buckets._buckets) == 10
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
-    with served(tmp_path / "bank", SLOW) as service:
-        with service.agent("alice") as alice, service.agent("bob") as bob:
-            answers = [alice.get("/status") for _ in range(3)]
-            late = [each for each in answers if each.status_code == 429]
-            assert answers[0].status_code == 200
-            is_problem(late[0], 429, "TooMany")
-            assert int(late[0].headers["retry-after"]) >= 1
-            assert bob.get("/status").status_code == 200
-        with service.client("tm_" + "A" * 43) as nobody:
-            statuses = [nobody.get("/status").status_code for _ in range(3)]
-            assert set(statuses) == {401, 429}
-
-
-def test_whoever_watches_over_it_is_answered_when_others_ask_too_often(tmp_path: Path) -> None:
-    with served(tmp_path / "bank", SLOW) as service:
-        tokens.create(service.folder, "alice")
-        with service.client("tm_" + "A" * 43) as nobody:
-            eventually(lambda: nobody.get("/status").status_code == 429)
-            assert {nobody.get("/health").status_code for _ in range(20)} == {200}
-
-
-def test_paths_and_methods_that_are_not_there_count_as_well(tmp_path: Path) -> None:
-    with served(tmp_path / "bank", SLOW) as service:
-        with service.client() as nobody:
-            assert {nobody.get("/nothing").status_code for _ in range(3)} == {404, 429}
-            assert 429 in {nobody.put("/status").status_code for _ in range(4)}
-        with service.agent("alice") as alice:
-            assert alice.get("/status").status_code == 200
-
-
 async def status_for(service: Service, address: str, path: str, token: str = "") -> int:
     """The status of the answer to a request from this address."""
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
@@ -348,18 +309,6 @@ def test_no_number_of_addresses_gives_a_token_more(tmp_path: Path) -> None:
 
 
 # Time
-
-
-@pytest.mark.slow
-def test_what_takes_too_long_is_given_up_and_others_are_served(tmp_path: Path) -> None:
-    limits = Limits(seconds=3.0)
-    with served(tmp_path / "bank", limits) as service, service.agent("alice") as alice:
-        with occupied(service.bank), concurrent.futures.ThreadPoolExecutor() as pool:
-            slow = pool.submit(alice.post, "/memory", json={"content": "too late"})
-            with service.client() as other:
-                assert other.get("/health").status_code == 200
-            is_problem(slow.result(), 503, "TookTooLong")
-        eventually(lambda: alice.get("/status").status_code == 200)
 
 
 def test_a_client_that_leaves_in_the_middle_is_counted_and_disturbs_nobody(
