@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
 
 from ..errors import ConfigError
+from ..memory.requests import FIELDS, WORLD_FIELDS
 from .fits import fits
 from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 
@@ -291,7 +292,12 @@ def _defaults() -> dict[str, Any]:
 
 @functools.cache
 def _schema() -> dict[str, Any]:
-    return _read_packaged("schema.yaml")
+    """The schema; what agents know from the start has all fields of a memory that worlds give."""
+    schema = _read_packaged("schema.yaml")
+    memory = schema["properties"]["simulation"]["properties"]["memories"]["items"]["properties"]
+    for name in WORLD_FIELDS:
+        memory.setdefault(name, FIELDS[name].schema)
+    return schema
 
 
 def _check(documents: "Iterable[Document]") -> None:

@@ -111,24 +111,20 @@ def call(
     memory: AgentMemory,
     name: str,
     arguments: object = None,
-    *,
-    observing: bool = False,
-    may_advance: bool = False,
-    may_tell: bool = False,
+    permission: Permission = "write",
 ) -> Outcome:
     """Run an operation. It never raises an exception: a failure is an outcome, too.
 
-    With ``observing``, the memories that are found do not count as used. Only with ``may_advance``,
-    the operation may move the bank's clock; only with it or ``may_tell``, it may reach the memories
-    of other agents. The log has the details of an error inside TierMem
+    With the permission ``read``, the operation may not change the memory, and the memories that it
+    finds do not count as used. With ``tell``, it may also reach the memories of other agents, with
+    ``advance`` move the bank's clock as well. The log has the details of an error inside TierMem
     itself; the outcome does not.
     """
     try:
-        has: Permission = "advance" if may_advance else "tell" if may_tell else "write"
-        if not allows(has, needed := find(name).permission):
+        if not allows(permission, needed := find(name).permission):
             return Outcome(None, Failure("NotAllowed", f"{name} {WHY_NOT[needed]}"))
         clock.follow(memory.engine)
-        with memory.engine.observing() if observing else nullcontext():
+        with memory.engine.observing() if permission == "read" else nullcontext():
             return Outcome(run(memory, name, arguments), None)
     except TierMemError as error:
         return Outcome(None, Failure(type(error).__name__, cut(str(error), MOST_SAID)))

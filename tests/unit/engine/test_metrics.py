@@ -38,9 +38,7 @@ def test_a_search_of_who_only_looks_on_is_a_search_and_no_use(make_bank: Engine)
     bank = make_bank()
     memory = bank.agent("alice").add("salt <1 0>")
     before = bank.state_hash()
-    assert not tools.call(
-        bank.agent("alice"), "memory_query", {"query": "<1 0>"}, observing=True
-    ).is_error
+    assert not tools.call(bank.agent("alice"), "memory_query", {"query": "<1 0>"}, "read").is_error
     assert bank.metrics()["memory_hit_rate"] == 1.0
     assert bank.agent("alice").get(memory.id).access_count == 0
     assert bank.state_hash() == before

@@ -124,7 +124,7 @@ def test_what_an_operation_does_not_take_is_told_by_its_name_here(
 def test_what_is_no_tier_is_told_with_the_tiers_and_the_temperatures(
     alice: AgentMemory, operation: str, arguments: dict[str, Any], wrong: str
 ) -> None:
-    message = tools.call(alice, operation, arguments, may_tell=True).to_dict()["error"]["message"]
+    message = tools.call(alice, operation, arguments, "tell").to_dict()["error"]["message"]
     assert f"{wrong} is not one of [" in message
     assert "'critical', 'important', 'normal', 'low']" in message
     assert "hot, warm and cold are temperatures" in message

@@ -29,7 +29,7 @@ def fits(schema: Json, value: object) -> bool:
 
 def done(memory: AgentMemory, name: str, **arguments: Any) -> Json:
     """The result of an operation that must succeed, and fit its schema."""
-    outcome = tools.call(memory, name, arguments, may_advance=True)
+    outcome = tools.call(memory, name, arguments, "advance")
     assert outcome.failure is None, outcome.failure
     assert outcome.result is not None
     assert fits(OPERATIONS[name].result, outcome.result)
@@ -38,7 +38,7 @@ def done(memory: AgentMemory, name: str, **arguments: Any) -> Json:
 
 def refused(memory: AgentMemory, name: str, arguments: object) -> tools.Failure:
     """Why an operation was not done."""
-    outcome = tools.call(memory, name, arguments, may_advance=True)
+    outcome = tools.call(memory, name, arguments, "advance")
     assert outcome.is_error
     assert outcome.result is None
     assert outcome.failure is not None
@@ -423,7 +423,7 @@ def test_hostile_arguments_are_told_and_never_raised(
     operation = OPERATIONS[name]
     for argument in operation.arguments["properties"]:
         for value in PERHAPS_RIGHT.values():
-            outcome = tools.call(alice, name, {**given, argument: value}, may_advance=True)
+            outcome = tools.call(alice, name, {**given, argument: value}, "advance")
             json_of(outcome)
             assert outcome.is_error or fits(operation.result, outcome.result)
     assert caplog.records == []  # none was an error inside
@@ -479,7 +479,7 @@ def test_a_model_can_not_move_the_clock(bank: MemoryBank) -> None:
     assert refused.failure is not None
     assert refused.failure.type == "NotAllowed"
     assert bank.tick == 0
-    allowed = tools.call(bank.agent("alice"), "memory_advance", {"by": 3}, may_advance=True)
+    allowed = tools.call(bank.agent("alice"), "memory_advance", {"by": 3}, "advance")
     assert allowed.result is not None
     assert allowed.result["tick"] == bank.tick == 3
 

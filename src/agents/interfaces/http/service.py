@@ -83,13 +83,7 @@ class Service:
             given = {**self._given(endpoint, visit, body), **visit.path_params}
         except InvalidInput as error:
             raise Problem(422, "InvalidInput", str(error)) from None
-        has = visit.grant.permission
-        allowed = {
-            "observing": has == "read",
-            "may_advance": has == "advance",
-            "may_tell": has == "tell",
-        }
-        outcome = tools.call(memory, endpoint.operation.name, given, **allowed)
+        outcome = tools.call(memory, endpoint.operation.name, given, visit.grant.permission)
         if outcome.failure is not None:
             raise self._problem(outcome.failure)
         return encoded(endpoint.pick(outcome.result or {}))

@@ -117,12 +117,7 @@ class _Offer:
                 why = f"{params.name} {WHY_NOT[operation.permission]}, which is not allowed here"
             return _result(Outcome(None, Failure("NotAllowed", why)))
         outcome = await access.memory.run(
-            tools.call,
-            params.name,
-            params.arguments,
-            observing=not access.may_write,
-            may_advance=allows(access.permission, "advance"),
-            may_tell=allows(access.permission, "tell"),
+            tools.call, params.name, params.arguments, access.permission
         )
         failure = None if outcome.failure is None else self._as_told(outcome.failure)
         return _result(Outcome(outcome.result, failure))
