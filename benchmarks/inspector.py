@@ -27,7 +27,7 @@ from urllib.parse import urlencode
 from report import Goal, console, goals, machine, number, table
 
 from tiermem.interfaces.inspector.export import exported
-from tiermem.interfaces.inspector.site import Site
+from tiermem.interfaces.inspector.inspection import Inspection
 
 _SCENARIO = """\
 seed: 1
@@ -62,7 +62,7 @@ def export(folder: Path) -> dict[str, float]:
     """Export a market of 16 agents and 200 ticks: its size, and the processor time."""
     run = _made(folder, "market", _MARKET)
     start = process_time()
-    with Site([run]) as site:
+    with Inspection([run]) as site:
         size = len(exported(site))
     return {"export_megabytes": size / 1e6, "exported": process_time() - start}
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agents.interfaces.http import server as http
+from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.server import Inspector, new_token, serve
-from agents.interfaces.inspector.site import Site
 from waiting import LONG, until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -156,7 +156,7 @@ def browsing(profile: Path) -> Iterator[Browser]:
 def served(*folders: Path, **options: bool) -> Iterator[str]:
     """The address of a page over these folders."""
     stopped = threading.Event()
-    with http.listen(_HOST, 0) as sock, Site(folders, **options) as site:
+    with http.listen(_HOST, 0) as sock, Inspection(folders, **options) as site:
         token = new_token()
         thread = threading.Thread(
             target=serve, args=(Inspector(site, token, _HOST), sock, stopped.is_set), name="page"

@@ -11,9 +11,9 @@ import httpx
 
 from agents.config.load import load_settings
 from agents.interfaces.http.server import address, listen
+from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import Reading
 from agents.interfaces.inspector.server import Inspector, new_token, serve
-from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.run import Run
 from waiting import LONG
 
@@ -82,7 +82,7 @@ def make_wells(place: Path) -> Path:
     return place / "wells"
 
 
-def ask(site: Site, name: str, /, **given: object) -> dict[str, Any]:
+def ask(site: Inspection, name: str, /, **given: object) -> dict[str, Any]:
     """An answer; a question that comes too early is asked again, as the page does."""
     end = time.monotonic() + LONG
     texts: Mapping[str, str] = {key: str(value) for key, value in given.items()}
@@ -95,9 +95,9 @@ def ask(site: Site, name: str, /, **given: object) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def looked_at(*folders: Path, **options: bool) -> Iterator[Site]:
+def looked_at(*folders: Path, **options: bool) -> Iterator[Inspection]:
     """A site over these folders."""
-    with Site(folders, **options) as site:
+    with Inspection(folders, **options) as site:
         yield site
 
 

@@ -7,7 +7,7 @@ import pytest
 from browsers import Browser, browsing
 from inspected_sites import looked_at, make_run, make_wells
 
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,7 @@ def wells(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(market: Path) -> Iterator[Site]:
+def site(market: Path) -> Iterator[Inspection]:
     with looked_at(market) as opened:
         yield opened
 

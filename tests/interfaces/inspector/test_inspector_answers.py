@@ -11,8 +11,8 @@ from inspected_sites import ask, looked_at
 from agents import MemoryBank, analysis
 from agents.interfaces.inspector import agent_view, run_view
 from agents.interfaces.inspector.agent_view import memory_row
+from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import WrongParameter
-from agents.interfaces.inspector.site import Site
 from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 from agents.simulation.runs.life import life
 from agents.simulation.runs.record import past_bank
@@ -31,7 +31,7 @@ def _plain(value: object) -> object:
     return orjson.loads(orjson.dumps(value, default=list))
 
 
-def test_about_names_the_run_its_agents_and_its_numbers(site: Site, market: Path) -> None:
+def test_about_names_the_run_its_agents_and_its_numbers(site: Inspection, market: Path) -> None:
     about = ask(site, "about")
     (run,) = about["runs"]
     assert (about["kind"], about["name"], about["allow_branch"]) == ("run", market.name, False)
@@ -43,7 +43,7 @@ def test_about_names_the_run_its_agents_and_its_numbers(site: Site, market: Path
     assert run["damaged"] is None
 
 
-def test_memories_are_those_of_the_bank_after_the_tick(site: Site, market: Path) -> None:
+def test_memories_are_those_of_the_bank_after_the_tick(site: Inspection, market: Path) -> None:
     for agent, tick in [(AGENTS[0], 0), (AGENTS[1], 40), *_random_places(1, 6)]:
         with past_bank(market, tick) as bank:
             expected = [memory_row(memory) for memory in bank.agent(agent).all()]
@@ -52,7 +52,7 @@ def test_memories_are_those_of_the_bank_after_the_tick(site: Site, market: Path)
         assert _plain(found["rows"]) == _plain(expected)
 
 
-def test_a_long_list_comes_in_parts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_comes_in_parts(site: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
     here = {"agent": AGENTS[0], "tick": 40}
     questions: list[tuple[str, str, dict[str, object]]] = [
         ("memories", "rows", here),
@@ -71,7 +71,7 @@ def test_a_long_list_comes_in_parts(site: Site, monkeypatch: pytest.MonkeyPatch)
         assert ask(site, name, **given, offset=total)[rows] == []
 
 
-def test_explain_is_the_banks_own_after_the_tick(site: Site, market: Path) -> None:
+def test_explain_is_the_banks_own_after_the_tick(site: Inspection, market: Path) -> None:
     for agent, tick in _random_places(2, 4):
         with past_bank(market, tick) as bank:
             expected = bank.agent(agent).explain("who cheated me?", context=True)
@@ -86,7 +86,7 @@ def test_explain_is_the_banks_own_after_the_tick(site: Site, market: Path) -> No
         ]
 
 
-def test_a_decision_is_the_one_that_why_tells(site: Site, market: Path) -> None:
+def test_a_decision_is_the_one_that_why_tells(site: Inspection, market: Path) -> None:
     for agent, tick in _random_places(3, 5, first=1):
         told = decision(market, agent, tick)
         expected = as_json(told)
@@ -109,13 +109,13 @@ def test_a_decision_is_the_one_that_why_tells(site: Site, market: Path) -> None:
 _WHY = {"pinned": "It is pinned", "hot": "It is hot", "chosen": "It ranked by "}
 
 
-def test_nobody_decides_in_tick_0_and_the_answer_says_so(site: Site) -> None:
+def test_nobody_decides_in_tick_0_and_the_answer_says_so(site: Inspection) -> None:
     found = ask(site, "agent", agent=AGENTS[0], tick=0)
     assert "nobody decides anything in tick 0" in found["note"]
     assert found["given"] == []
 
 
-def test_a_life_is_the_one_that_why_tells(site: Site, market: Path) -> None:
+def test_a_life_is_the_one_that_why_tells(site: Inspection, market: Path) -> None:
     random = Random(4)
     with past_bank(market, 40) as bank:
         own = bank.agent(AGENTS[3]).all()
@@ -139,7 +139,7 @@ def test_a_life_is_the_one_that_why_tells(site: Site, market: Path) -> None:
             assert each.detail.startswith(f"{row['part']}, place {row['place']} of")
 
 
-def test_a_birth_names_the_observation_or_the_action(site: Site, market: Path) -> None:
+def test_a_birth_names_the_observation_or_the_action(site: Inspection, market: Path) -> None:
     births = set()
     for agent, tick in _random_places(6, 6, first=1):
         told = decision(market, agent, tick)
@@ -182,7 +182,7 @@ def test_a_demotion_names_the_memory_that_needed_the_room(tmp_path: Path) -> Non
     assert moves[4] == []
 
 
-def test_curves_are_the_records_of_the_ticks(site: Site, market: Path) -> None:
+def test_curves_are_the_records_of_the_ticks(site: Inspection, market: Path) -> None:
     with MemoryBank.at(market / "bank") as bank:
         records = [record for record, _ in bank.ticks.records()]
     found = ask(site, "series")
@@ -192,7 +192,7 @@ def test_curves_are_the_records_of_the_ticks(site: Site, market: Path) -> None:
         assert values == [record[name] for record in records], name
 
 
-def test_numbers_of_agents_are_those_of_bank_and_world(site: Site, market: Path) -> None:
+def test_numbers_of_agents_are_those_of_bank_and_world(site: Inspection, market: Path) -> None:
     ask(site, "memory", id=_any_id(site))  # all is read now
     found = ask(site, "heat", of="memories")
     assert (found["agents"], found["total"], found["width"]) == (AGENTS, 5, 1)
@@ -213,11 +213,11 @@ def test_numbers_of_agents_are_those_of_bank_and_world(site: Site, market: Path)
     assert [sum(column) for column in zip(*every["values"], strict=True)] == totals
 
 
-def _any_id(site: Site) -> str:
+def _any_id(site: Inspection) -> str:
     return str(ask(site, "memories", agent=AGENTS[0], tick=40)["rows"][0]["id"])
 
 
-def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
+def test_a_tick_lists_what_happened_in_it(site: Inspection, market: Path) -> None:
     with MemoryBank.at(market / "bank") as bank:
         records = {record["tick"]: record for record, _ in bank.ticks.records()}
         events = dict(bank.ticks.events())
@@ -234,7 +234,7 @@ def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
         assert own == [row for row in found["events"] if row["agent"] == AGENTS[2]]
 
 
-def test_search_finds_every_memory_that_holds_all_words(site: Site, market: Path) -> None:
+def test_search_finds_every_memory_that_holds_all_words(site: Inspection, market: Path) -> None:
     with past_bank(market, 40) as bank:
         memories = [memory for agent in AGENTS for memory in bank.agent(agent).all()]
     for text in (
@@ -261,7 +261,7 @@ def test_search_finds_every_memory_that_holds_all_words(site: Site, market: Path
         ask(site, "search", q=" ".join(map(str, range(1000))))
 
 
-def test_search_finds_a_memory_by_its_id(site: Site, market: Path) -> None:
+def test_search_finds_a_memory_by_its_id(site: Inspection, market: Path) -> None:
     with past_bank(market, 40) as bank:
         memory = bank.agent(AGENTS[2]).all()[7]
     found = ask(site, "search", q=f" {memory.id} ")
@@ -271,7 +271,7 @@ def test_search_finds_a_memory_by_its_id(site: Site, market: Path) -> None:
     assert ask(site, "search", q=memory.id[:-12] + "f" * 12)["total"] == 0  # never stored
 
 
-def test_search_finds_agents_and_takes_signs_as_words(site: Site) -> None:
+def test_search_finds_agents_and_takes_signs_as_words(site: Inspection) -> None:
     named = ask(site, "search", q="AGENT_03")["rows"][0]
     assert (named["what"], named["agent"]) == ("agent", "agent_03")
     assert ask(site, "search", q='" OR *') == {"total": 0, "more": False, "rows": []}
@@ -322,7 +322,7 @@ def test_a_board_is_nobody_of_the_population(tmp_path: Path) -> None:
     assert found["overlap"] == [[1.0, 0.5], [0.5, 1.0]]
 
 
-def test_agents_without_tells_share_what_they_say_in_the_same_words(site: Site) -> None:
+def test_agents_without_tells_share_what_they_say_in_the_same_words(site: Inspection) -> None:
     found = ask(site, "population", tick=40)
     with past_bank(Path(site.runs[0].folder), 40) as bank:
         own = [

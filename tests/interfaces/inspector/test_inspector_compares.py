@@ -16,6 +16,7 @@ from agents.config.load import load_settings
 from agents.errors import RunError
 from agents.interfaces.inspector import agent_view, comparing, slices
 from agents.interfaces.inspector.comparing import Parting, compare
+from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import (
     CantTell,
     NotThere,
@@ -23,7 +24,6 @@ from agents.interfaces.inspector.parameters import (
     Reading,
     WrongParameter,
 )
-from agents.interfaces.inspector.site import Site
 from agents.memory.records import Memory
 from agents.simulation.runs.branch import branch, read_edits
 from agents.simulation.runs.compare import compare_runs, only_in
@@ -235,7 +235,7 @@ def test_the_command_of_a_branch_has_the_options_that_were_chosen(market: Path) 
     ],
 )
 def test_an_option_that_the_command_would_refuse_is_refused(
-    site: Site, options: str, words: str
+    site: Inspection, options: str, words: str
 ) -> None:
     with pytest.raises(WrongParameter, match=words):
         ask(site, "branch", tick=30, options=options)
@@ -339,7 +339,7 @@ def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
         assert ask(site, "about")["runs"] == []
         assert found["question"] == ""
     with pytest.raises(RunError):
-        Site([folder, folder])
+        Inspection([folder, folder])
     for question in ("How many pins?\nquestion: 'λ' # more", "another"):  # it may change
         asking = replace(plan, question=question)
         assert [cell.name for cell, _ in run_cells(asking, folder, LOCAL, force=False)] == [*done]

@@ -10,7 +10,7 @@ from commands import Command
 from inspected_sites import Door, opened
 
 from agents.interfaces.http.server import listen
-from agents.interfaces.inspector.site import ANSWERS
+from agents.interfaces.inspector.inspection import ANSWERS
 from waiting import LONG
 
 

@@ -9,7 +9,7 @@ from inspected_sites import ask, looked_at, make_run
 from agents import MemoryBank
 from agents.bank import history
 from agents.errors import TierMemError
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.run import Run
 from waiting import until
@@ -25,7 +25,7 @@ def _bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _read(site: Site, tick: int) -> None:
+def _read(site: Inspection, tick: int) -> None:
     until(f"tick {tick} is read", lambda: site.runs[0].reader.read_tick >= tick)
 
 
@@ -116,7 +116,7 @@ def test_a_journal_that_is_none_is_refused(market: Path, tmp_path: Path) -> None
     shutil.copytree(market, folder)
     (folder / "bank" / "journal.db").write_bytes(b"no database" * 1000)
     with pytest.raises(TierMemError):
-        Site([folder])
+        Inspection([folder])
 
 
 def test_a_bank_without_a_run_is_looked_at_tick_by_tick(tmp_path: Path) -> None:

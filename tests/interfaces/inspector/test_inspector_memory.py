@@ -12,7 +12,7 @@ from inspected_sites import ask, looked_at, opened
 from agents.errors import RunError
 from agents.interfaces.inspector import inspected, past
 from agents.interfaces.inspector.inspected import Later
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.slices import Item, Slices
 from waiting import LONG
 
@@ -134,16 +134,16 @@ def test_the_collector_waits_until_an_answer_is_made(
     """Its look at everything would be a part of an answer's time."""
     seen: dict[str, bool] = {}
 
-    def noted(self: Site, name: str, given: object) -> dict[str, Any]:
+    def noted(self: Inspection, name: str, given: object) -> dict[str, Any]:
         seen[name] = gc.isenabled()
         return {}
 
-    def branched(self: Site, given: object) -> dict[str, Any]:
+    def branched(self: Inspection, given: object) -> dict[str, Any]:
         seen["branch"] = gc.isenabled()
         raise RunError("there is no room")
 
-    monkeypatch.setattr(Site, "answer", noted)
-    monkeypatch.setattr(Site, "branched", branched)
+    monkeypatch.setattr(Inspection, "answer", noted)
+    monkeypatch.setattr(Inspection, "branched", branched)
     with opened(market, allow_branch=True) as door:
         assert door.get("api/about").status_code == 200
         assert door.post("api/branch", json={"tick": 1}).status_code == 409

@@ -12,7 +12,7 @@ from inspected_sites import make_run, opened
 
 from agents.errors import RunError
 from agents.interfaces.inspector import comparing, server
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 from agents.simulation.runs.run import Run
 from waiting import LONG
 
@@ -27,13 +27,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when a site is told to stop."""
-    event, stop = threading.Event(), Site.stop
+    event, stop = threading.Event(), Inspection.stop
 
-    def noted(site: Site) -> None:
+    def noted(site: Inspection) -> None:
         stop(site)
         event.set()
 
-    monkeypatch.setattr(Site, "stop", noted)
+    monkeypatch.setattr(Inspection, "stop", noted)
     return event
 
 

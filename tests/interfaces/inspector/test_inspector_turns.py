@@ -13,7 +13,7 @@ from agents.bank.agent_memory import AgentMemory
 from agents.interfaces.inspector import agent_view, run_view
 from agents.interfaces.inspector.inspected import Later
 from agents.interfaces.inspector.parameters import Reading
-from agents.interfaces.inspector.slices import Turns
+from agents.interfaces.inspector.slices import RequestsFirst
 from agents.memory.events import Event, decode
 from waiting import LONG
 
@@ -26,7 +26,7 @@ def later() -> Iterator[Later]:
 
 
 def test_reading_waits_while_a_request_is_answered() -> None:
-    turns, read = Turns(), threading.Event()
+    turns, read = RequestsFirst(), threading.Event()
 
     def reading() -> None:
         turns.after_requests()
@@ -42,7 +42,7 @@ def test_reading_waits_while_a_request_is_answered() -> None:
 
 
 def test_a_request_that_never_ends_does_not_stop_the_reading() -> None:
-    turns = Turns()
+    turns = RequestsFirst()
     reading = threading.Thread(target=turns.after_requests, daemon=True)
     with turns.answering():
         reading.start()
@@ -51,7 +51,7 @@ def test_a_request_that_never_ends_does_not_stop_the_reading() -> None:
 
 
 def test_waiting_outside_a_request_changes_nothing() -> None:
-    turns = Turns()
+    turns = RequestsFirst()
     with turns.waiting():
         pass
     turns.after_requests()

@@ -10,7 +10,7 @@ from browsers import Browser, served
 from inspected_sites import ask
 
 from agents.interfaces.inspector import agent_view
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.life import life
 from agents.simulation.runs.record import past_bank
@@ -76,7 +76,7 @@ def test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision(
     browser.shows(".frame[data-view=agent] .decision, .frame[data-view=agent] .remark")
 
 
-def test_the_events_of_a_tick_say_why(browser: Browser, page: str, site: Site) -> None:
+def test_the_events_of_a_tick_say_why(browser: Browser, page: str, site: Inspection) -> None:
     told = [event["detail"] for event in ask(site, "tick", tick=12)["events"] if event["detail"]]
     browser.open(page, "#/overview?t=12")
     browser.shows("#in-this-tick .detail", "as observation")
@@ -189,7 +189,7 @@ def test_space_plays_with_the_chosen_speed(browser: Browser, page: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_numbers_are_those_of_the_python_api(
-    browser: Browser, page: str, market: Path, site: Site, seed: int
+    browser: Browser, page: str, market: Path, site: Inspection, seed: int
 ) -> None:
     chance = random.Random(seed)
     tick, agent = chance.randrange(2, 40), f"agent_{chance.randrange(5):02}"
@@ -332,7 +332,7 @@ def test_edits_are_kept_at_their_tick_while_the_cursor_is_elsewhere(
 
 
 def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
-    browser: Browser, page: str, site: Site
+    browser: Browser, page: str, site: Inspection
 ) -> None:
     rows = ask(site, "memories", agent=AGENT, tick=20)["rows"]
     one, other = [row["id"] for row in rows if row["tier"] == "normal"][:2]

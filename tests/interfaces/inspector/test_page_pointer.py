@@ -7,7 +7,7 @@ import pytest
 from browsers import Browser, served
 from inspected_sites import ask
 
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 from waiting import until
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,9 @@ def test_the_curves_are_dragged_to_a_tick(browser: Browser, page: str) -> None:
     assert browser.tick == 5  # the pointer is up
 
 
-def test_the_map_says_the_number_under_the_pointer(browser: Browser, page: str, site: Site) -> None:
+def test_the_map_says_the_number_under_the_pointer(
+    browser: Browser, page: str, site: Inspection
+) -> None:
     ask(site, "memories", agent="agent_00", tick=40)  # the last tick is read by then
     heat = ask(site, "heat", of="memories")
     browser.open(page, "#/agent/agent_00?t=40")

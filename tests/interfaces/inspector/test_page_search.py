@@ -15,8 +15,8 @@ from inspected_sites import ask, looked_at
 from agents import MemoryBank
 from agents.interfaces.inspector import page_files, run_view
 from agents.interfaces.inspector.export import exported
+from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import WrongParameter
-from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.why import RESULTS
 from agents.simulation.tick.decision_log import unpack
 from waiting import until
@@ -116,7 +116,7 @@ def _deeds(folder: Path, last: int) -> list[tuple[int, str, str, str]]:
 @pytest.mark.parametrize(
     "text", ["accept", "STORE_memory tier", "cc", "e o", "{", "nobody does this"]
 )
-def test_search_finds_what_agents_asked_and_did(site: Site, market: Path, text: str) -> None:
+def test_search_finds_what_agents_asked_and_did(site: Inspection, market: Path, text: str) -> None:
     words = text.lower().split()
     expected = [row for row in _deeds(market, 40) if all(word in row[3].lower() for word in words)]
     found = ask(site, "search", q=text, of="decisions")
@@ -145,7 +145,7 @@ def test_queries_questions_and_actions_are_found(wells: Path) -> None:
 
 
 def test_of_much_that_is_found_the_first_is_shown(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Inspection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ask(site, "search", q="accept", of="decisions")["rows"][:7]
     monkeypatch.setattr(run_view, "_MOST_FOUND", 7)

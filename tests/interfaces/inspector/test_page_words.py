@@ -8,7 +8,7 @@ from browsers import Browser, served
 from inspected_sites import ask
 
 from agents.interfaces.inspector.inspected import COUNTED
-from agents.interfaces.inspector.site import Site
+from agents.interfaces.inspector.inspection import Inspection
 from agents.memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
 from agents.search import explain
 from agents.simulation.runs.record import past_bank
@@ -27,7 +27,7 @@ def page(market: Path, browser: Browser) -> Iterator[str]:
 
 
 def test_the_help_has_every_word_that_the_page_counts_or_gives_as_a_reason(
-    browser: Browser, page: str, site: Site
+    browser: Browser, page: str, site: Inspection
 ) -> None:
     counts = ask(site, "tick", tick=12)["counts"]
     memory = ask(site, "memories", agent=AGENT, tick=12)["rows"][0]

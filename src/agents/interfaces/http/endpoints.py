@@ -36,7 +36,7 @@ class Endpoint(NamedTuple):
         return self.method not in ("GET", "DELETE")
 
 
-class Page(NamedTuple):
+class ServicePage(NamedTuple):
     """A path about the service, not about the memory of an agent."""
 
     name: str
@@ -90,13 +90,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
 )
 
-HEALTH = Page("health", "/health", "Whether the service answers.", None)
+HEALTH = ServicePage("health", "/health", "Whether the service answers.", None)
 
-PAGES: tuple[Page, ...] = (
-    Page("index", "/", "What there is here.", None),
+PAGES: tuple[ServicePage, ...] = (
+    ServicePage("index", "/", "What there is here.", None),
     HEALTH,
-    Page("openapi", "/openapi.json", "This description.", None),
-    Page(
+    ServicePage("openapi", "/openapi.json", "This description.", None),
+    ServicePage(
         "metrics",
         "/metrics",
         "What the bank and the service count, for Prometheus: numbers alone, of all agents.",
@@ -233,7 +233,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
 
 
-def _page(page: Page) -> dict[str, Any]:
+def _page(page: ServicePage) -> dict[str, Any]:
     schema: Schema = {"type": "object" if page.media_type == "application/json" else "string"}
     statuses = {403, 429, 500, 503} | ({401} if page.permission else set())
     return {

@@ -21,7 +21,7 @@ from ...tools.operations import WHY_NOT, allows
 from ..tokens import Grant
 from .access import Door, Names, origin_form
 from .bodies import read_body
-from .endpoints import Endpoint, Page
+from .endpoints import Endpoint, ServicePage
 from .limits import Allowance, Limits
 from .problems import ALWAYS, Problem
 
@@ -48,7 +48,7 @@ class Visit(Request):
         self.address = self.client.host if self.client else ""
         self.key = self.address
         """The client whose share the request takes: a token, or an address without a token."""
-        self.place: Endpoint | Page | None = None
+        self.place: Endpoint | ServicePage | None = None
         self.status = 0
         """The status of the answer; 0 before the answer begins."""
 
@@ -75,7 +75,7 @@ class Visit(Request):
 class Target(NamedTuple):
     """An operation or a page at a path, and the function that answers."""
 
-    place: Endpoint | Page
+    place: Endpoint | ServicePage
     answer: Callable[[Visit], Awaitable[Response]]
 
 

@@ -15,7 +15,7 @@ from ...errors import InvalidInput
 from ...tools import Failure
 from . import bodies
 from .access import Names, TokenDoor
-from .endpoints import ENDPOINTS, PAGES, Endpoint, Page, description, query_arguments
+from .endpoints import ENDPOINTS, PAGES, Endpoint, ServicePage, description, query_arguments
 from .gate import Gate, Manner, Target, Visit
 from .limits import DEFAULT, Limits
 from .problems import Problem, encoded, private_paths, status_of, told
@@ -59,7 +59,7 @@ class Service:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._gate(scope, receive, send)
 
-    async def _shown(self, page: Page, visit: Visit) -> Response:
+    async def _shown(self, page: ServicePage, visit: Visit) -> Response:
         if page.name != "metrics":
             return Response(self._pages[page.name], media_type=page.media_type)
         text = _exposition(await self._bank.metrics(), self._gate.answered)

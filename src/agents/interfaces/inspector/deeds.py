@@ -28,7 +28,7 @@ _TRIGRAM = 3
 """Letters that the index of words needs."""
 
 
-class Deed(NamedTuple):
+class Occurrence(NamedTuple):
     """What an agent asked or did in a tick, by the numbers of agent and text."""
 
     tick: int
@@ -120,7 +120,7 @@ class Deeds:
             self._known[text] = number
         return number
 
-    def with_words(self, words: Sequence[str], most: int) -> list[Deed]:
+    def with_words(self, words: Sequence[str], most: int) -> list[Occurrence]:
         """The first ``most`` that hold all words, in the order of ticks and agents."""
         # A text's number tells when it came first, so texts with higher ones come later.
         texts = ids_with(self._slices, "deed_texts", "deed_words", words, most)
@@ -128,7 +128,7 @@ class Deeds:
             found = merge(*(_said(db, text) for text in texts))
             return [_deed(each) for each in islice(found, most)]
 
-    def in_ticks(self, ticks: Collection[int]) -> list[Deed]:
+    def in_ticks(self, ticks: Collection[int]) -> list[Occurrence]:
         """All of some ticks, in the order of ticks and agents."""
         wanted = frozenset(ticks)
         rows = self._slices.ask("SELECT tick, who, text FROM deeds")
@@ -161,9 +161,9 @@ def _each(tick: int, who: bytes, text: int) -> Iterator[_Row]:
         yield tick, agent, own, text
 
 
-def _deed(row: _Row) -> Deed:
+def _deed(row: _Row) -> Occurrence:
     tick, agent, own, text = row
-    return Deed(tick, agent, _WHATS[own % len(_WHATS)], text)
+    return Occurrence(tick, agent, _WHATS[own % len(_WHATS)], text)
 
 
 def ids_with(slices: Slices, texts: str, index: str, words: Sequence[str], most: int) -> list[int]:

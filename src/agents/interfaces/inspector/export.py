@@ -18,11 +18,11 @@ from ...telling.groups import is_board
 from .agent_view import active, agent_at, explain, memory_row
 from .comparing import beside, branch_name
 from .inspected import Inspected
+from .inspection import Inspection
 from .life_view import lives
 from .page_files import document
 from .parameters import CantTell, Parameters
 from .run_view import deed_rows, happened, heat
-from .site import Site
 
 _MOST_DECISIONS = 3_500
 """Decisions in a file, of all agents; a longer run keeps every second tick, or fewer."""
@@ -102,12 +102,12 @@ _METADATA = Memory._fields.index("metadata")
 
 
 def write_export(
-    site: Site, path: Path, *, force: bool = False, progress: Progress | None = None
+    inspection: Inspection, path: Path, *, force: bool = False, progress: Progress | None = None
 ) -> None:
     """Write the file; :class:`ConfigError` if it exists and ``force`` does not replace it."""
     if path.exists() and not force:
         raise ConfigError(f"{path} exists already", hint="replace it with --force")
-    data = exported(site, progress)
+    data = exported(inspection, progress)
     try:
         replace_file(path, data, SHARED_MODE)
     except OSError as error:
@@ -116,16 +116,20 @@ def write_export(
         ) from error
 
 
-def exported(site: Site, progress: Progress | None = None) -> bytes:
+def exported(inspection: Inspection, progress: Progress | None = None) -> bytes:
     """The page with its answers, as one HTML file."""
     nodes = Nodes()
     answers: dict[str, int] = {}
-    for run in site.runs:
+    for run in inspection.runs:
         run.hold()
-    ticks = [_ticks(run) for run in site.runs]
-    total = sum(len(own) * len(_owners(run)) for own, run in zip(ticks, site.runs, strict=True))
+    ticks = [_ticks(run) for run in inspection.runs]
+    total = sum(
+        len(own) * len(_owners(run)) for own, run in zip(ticks, inspection.runs, strict=True)
+    )
     done = 0
-    for key, answer in chain(_answers(site, ticks, nodes), _compared(site, ticks, answers)):
+    for key, answer in chain(
+        _answers(inspection, ticks, nodes), _compared(inspection, ticks, answers)
+    ):
         answers[key] = nodes.put(answer)
         if progress is not None and key.startswith("memories?"):
             done += 1
@@ -148,38 +152,40 @@ def _ticks(run: Inspected) -> list[int]:
     return sorted({*range(first, last + 1, step), last})
 
 
-def _answers(site: Site, ticks: list[list[int]], nodes: Nodes) -> Iterator[tuple[str, Any]]:
-    about = site.about(Parameters({}))
-    for run, own, opened in zip(about["runs"], ticks, site.runs, strict=True):
+def _answers(
+    inspection: Inspection, ticks: list[list[int]], nodes: Nodes
+) -> Iterator[tuple[str, Any]]:
+    about = inspection.about(Parameters({}))
+    for run, own, opened in zip(about["runs"], ticks, inspection.runs, strict=True):
         run["ticks"], run["is_finished"] = own, True
         run["path"] = str(opened.folder)
         run["branches"] = str(beside(opened) / branch_name(opened, ""))
     yield "about?", {**about, "allow_branch": False}
-    if site.sweep is not None:
-        yield "sweep?", site.points(Parameters({}))
-    for number, (run, own) in enumerate(zip(site.runs, ticks, strict=True)):
-        yield from _of_run(site, run, number, own, nodes)
+    if inspection.sweep is not None:
+        yield "sweep?", inspection.points(Parameters({}))
+    for number, (run, own) in enumerate(zip(inspection.runs, ticks, strict=True)):
+        yield from _of_run(inspection, run, number, own, nodes)
 
 
 def _compared(
-    site: Site, ticks: list[list[int]], answers: Mapping[str, int]
+    inspection: Inspection, ticks: list[list[int]], answers: Mapping[str, int]
 ) -> Iterator[tuple[str, Any]]:
     """Two runs side by side, from the ``answers`` about each of them."""
-    if len(site.runs) < 2:
+    if len(inspection.runs) < 2:
         return
-    for agent in site.runs[0].agents:
+    for agent in inspection.runs[0].agents:
         for tick in sorted({*ticks[0]} & {*ticks[1]}):
             keys = [_key("agent", agent=agent, run=number, tick=tick)[0] for number in (0, 1)]
             sides = [Node(answers[key]) if key in answers else None for key in keys]
             key, given = _key("compare", agent=agent, tick=tick)
-            yield key, site.compare(Parameters(given), sides)
+            yield key, inspection.compare(Parameters(given), sides)
 
 
 def _of_run(
-    site: Site, run: Inspected, number: int, ticks: list[int], nodes: Nodes
+    inspection: Inspection, run: Inspected, number: int, ticks: list[int], nodes: Nodes
 ) -> Iterator[tuple[str, Any]]:
-    yield _asked(site, "series", run=number)
-    yield _asked(site, "effects", run=number)
+    yield _asked(inspection, "series", run=number)
+    yield _asked(inspection, "effects", run=number)
     deeds = deed_rows(run, run.reader.deeds.in_ticks(ticks))
     yield _key("deeds", run=number)[0], {"rows": deeds}
     for name in run.about()["per_agent"]:
@@ -194,7 +200,7 @@ def _of_run(
     for tick in ticks:
         key, given = _key("tick", run=number, tick=tick)
         yield key, happened(run, Parameters(given))
-        yield _asked(site, "population", run=number, tick=tick)
+        yield _asked(inspection, "population", run=number, tick=tick)
     slices = run.reader.slices
     most = _MOST_LIVES // max(1, len(_owners(run)))
     newest = "SELECT sequence FROM memories WHERE agent = ? ORDER BY sequence DESC LIMIT ?"
@@ -233,9 +239,9 @@ def _memories(run: Inspected, number: int, agent: str, tick: int, nodes: Nodes) 
     return key, {"total": len(found), "rows": found}
 
 
-def _asked(site: Site, name: str, **given: object) -> tuple[str, Any]:
+def _asked(inspection: Inspection, name: str, **given: object) -> tuple[str, Any]:
     key, texts = _key(name, **given)
-    return key, site.answer(name, texts)
+    return key, inspection.answer(name, texts)
 
 
 def _key(name: str, **given: object) -> tuple[str, dict[str, str]]:

@@ -66,7 +66,7 @@ class _Past(NamedTuple):
         return self.tick, self.deciding
 
 
-class KeptPast(NamedTuple):
+class PastInMemory(NamedTuple):
     """What is kept: banks, the memories in all of them, and the bytes of stages."""
 
     banks: int
@@ -172,9 +172,9 @@ class PastBanks:
 
     # Banks
 
-    def kept(self) -> KeptPast:
+    def kept(self) -> PastInMemory:
         """What is in memory of the past."""
-        return KeptPast(len(self._banks), self._size(), self._stage_bytes())
+        return PastInMemory(len(self._banks), self._size(), self._stage_bytes())
 
     def _size(self) -> int:
         return sum(len(each.bank.engine.state) for each in self._banks)

@@ -20,7 +20,7 @@ from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
-from .deeds import QUERY, Deed, deeds_of, ids_with
+from .deeds import QUERY, Occurrence, deeds_of, ids_with
 from .inspected import COUNTED, MOST_ROWS, Inspected
 from .life_view import concerned
 from .parameters import NotThere, Parameters, WrongParameter
@@ -273,7 +273,7 @@ def _memory_rows(run: Inspected, numbers: Sequence[int]) -> list[Row]:
     return [rows[number] for number in numbers]
 
 
-def deed_rows(run: Inspected, deeds: Sequence[Deed]) -> list[Row]:
+def deed_rows(run: Inspected, deeds: Sequence[Occurrence]) -> list[Row]:
     """What agents asked and did."""
     reader = run.reader
     texts = reader.deeds.texts({deed.text for deed in deeds})

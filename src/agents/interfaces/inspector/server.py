@@ -20,15 +20,15 @@ from ...errors import InvalidInput, RunError, TierMemError
 from ...storage.interrupts import gc_paused
 from ..http.access import Names
 from ..http.bodies import check_type
-from ..http.endpoints import Page
+from ..http.endpoints import ServicePage
 from ..http.gate import Gate, Manner, Target, Visit
 from ..http.limits import DEFAULT
 from ..http.problems import ALWAYS, Problem
 from ..http.server import run
 from ..tokens import Grant
+from .inspection import ANSWERS, Inspection, failure
 from .page_files import page_file, policy
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
-from .site import ANSWERS, Site, failure
 
 _LIMITS = DEFAULT._replace(body_bytes=1 << 20, rate=10_000.0, seconds=math.inf)
 """One person looks, whose page asks as fast as it is answered; a branch may run for hours."""
@@ -80,23 +80,23 @@ class _Door:
 class Inspector:
     """An ASGI application: the page and its answers, below the token."""
 
-    def __init__(self, site: Site, token: str, host: str) -> None:
-        self._site = site
+    def __init__(self, inspection: Inspection, token: str, host: str) -> None:
+        self._inspection = inspection
         self._token = token
         self._door = _Door(token)
         # One at a time: an answer reads what another may close.
         self._answering = ThreadPoolExecutor(1, "answers")
         self._branching = ThreadPoolExecutor(1, "branches")
-        page, below = partial(Page, "page", permission="read"), "/{token}"
+        page, below = partial(ServicePage, "page", permission="read"), "/{token}"
         self._gate = Gate(
             [
-                Target(Page("start", "/", "The page.", None), self._started),
+                Target(ServicePage("start", "/", "The page.", None), self._started),
                 Target(page(below, "The page."), self._moved),
                 Target(page(f"{below}/api/branch", "A branch's command."), self._looked_up),
                 Target(page(f"{below}/api/branch", "A branch.", method="POST"), self._branched),
                 Target(page(f"{below}/api/{{name}}", "An answer."), self._looked_up),
                 Target(page(f"{below}/{{file:path}}", "A file."), self._shown),
-                Target(Page("other", "/{path:path}", "Nothing.", None), self._nothing),
+                Target(ServicePage("other", "/{path:path}", "Nothing.", None), self._nothing),
             ],
             self._door,
             Names(host, hint="use the address that tiermem inspect printed"),
@@ -111,7 +111,7 @@ class Inspector:
 
     def stop(self) -> None:
         """Let a branch that is run end after its tick."""
-        self._site.stop()
+        self._inspection.stop()
 
     def close(self) -> None:
         """Finish the answer that is under way, and the tick of a branch."""
@@ -148,19 +148,19 @@ class Inspector:
         if name not in ANSWERS:
             raise Problem(404, "NotFound", "there is no answer of this name")
         given = dict(visit.query_params)
-        return await self._answered(visit, lambda: self._site.answer(name, given))
+        return await self._answered(visit, lambda: self._inspection.answer(name, given))
 
     async def _branched(self, visit: Visit) -> Response:
-        if not self._site.allow_branch:
+        if not self._inspection.allow_branch:
             raise Problem(403, "NotAllowed", "tiermem inspect --allow-branch lets the page run it")
         async with self._gate.body(visit) as body:
             check_type(visit.headers)
             given = _texts(body)
-        made = await self._done(visit, self._branching, lambda: self._site.branched(given))
+        made = await self._done(visit, self._branching, lambda: self._inspection.branched(given))
         if made.status_code != 200:
             return made
         out = orjson.loads(made.body)["out"]
-        return await self._answered(visit, lambda: self._site.add_branch(out, given))
+        return await self._answered(visit, lambda: self._inspection.add_branch(out, given))
 
     async def _answered(self, visit: Visit, answer: Callable[[], dict[str, Any]]) -> Response:
         """An answer, made while no search for garbage takes longer than the answer itself."""

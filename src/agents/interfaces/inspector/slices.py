@@ -54,7 +54,7 @@ _MOST_READ = 4 << 20
 """Bytes of the blocks that stay in memory: 2,000 ticks of eight agents."""
 
 
-class Turns:
+class RequestsFirst:
     """Python runs one thread at a time, and changes between two of them slowly.
 
     A request that asks a database 200 times beside a busy thread would wait 200 times.
@@ -150,7 +150,7 @@ class Slices:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self.turns = Turns()
+        self.turns = RequestsFirst()
         self.agents: list[str] = []
         self.places: dict[str, int] = {}
         self.purged: dict[int, set[int]] = {}

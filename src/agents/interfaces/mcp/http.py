@@ -14,7 +14,7 @@ from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from ..http.access import Names, TokenDoor
 from ..http.bodies import check_type
-from ..http.endpoints import HEALTH, Page
+from ..http.endpoints import HEALTH, ServicePage
 from ..http.gate import Gate, Manner, Target, Visit
 from ..http.limits import DEFAULT, Limits
 from ..http.problems import encoded, private_paths
@@ -26,7 +26,7 @@ from .stdio import refusal
 
 PATH = "/mcp"
 
-_MCP = Page("mcp", PATH, "Messages of MCP.", "read", method="POST")
+_MCP = ServicePage("mcp", PATH, "Messages of MCP.", "read", method="POST")
 _SECONDS_TO_FINISH = 5
 _CLOSE = {"Connection": "close"}
 

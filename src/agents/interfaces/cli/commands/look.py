@@ -43,14 +43,16 @@ def inspect(
     show what is whole, and say what is not.
     """
     folders = [folder] if other is None else [folder, other]
-    from ...inspector.site import Site
+    from ...inspector.inspection import Inspection
 
     if export is not None:
         from ...inspector.export import write_export
 
-        with Screen(quiet=quiet) as screen, Site(folders) as site:
-            write_export(site, export, force=force, progress=screen.meter("export", "answers"))
-            damaged = [(run.folder, run.damaged) for run in site.runs if run.damaged]
+        with Screen(quiet=quiet) as screen, Inspection(folders) as inspection:
+            write_export(
+                inspection, export, force=force, progress=screen.meter("export", "answers")
+            )
+            damaged = [(run.folder, run.damaged) for run in inspection.runs if run.damaged]
         for place, why in damaged:
             say(f"{place} is damaged: {why}; the file has what is whole", err=True)
         say(str(export))
@@ -58,7 +60,7 @@ def inspect(
     server, http = _server()
     with (
         http.listen(_HOST, port, hint="choose another with --port, or leave it out") as sock,
-        Site(folders, allow_branch=allow_branch) as site,
+        Inspection(folders, allow_branch=allow_branch) as inspection,
         stopping() as asked_to_stop,
     ):
         token = server.new_token()
@@ -71,9 +73,9 @@ def inspect(
             webbrowser.open(where)
         if not quiet:
             say(f"looking at {' and '.join(map(str, folders))}; Ctrl-C ends it", err=True)
-        server.serve(server.Inspector(site, token, _HOST), sock, asked_to_stop)
-        if site.left is not None:
-            say(f"{site.left.why}: {site.left.hint}", err=True)
+        server.serve(server.Inspector(inspection, token, _HOST), sock, asked_to_stop)
+        if inspection.left is not None:
+            say(f"{inspection.left.why}: {inspection.left.hint}", err=True)
 
 
 def _server() -> tuple[ModuleType, ModuleType]:

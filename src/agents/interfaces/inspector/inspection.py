@@ -20,9 +20,9 @@ _MOST_OTHERS = 3
 """What else stays open for pages that look at it; what was asked for longest ago is closed."""
 _MOST_NAMED = 3
 """Folders that a hint names."""
-Place = tuple[str, str]
+Topic = tuple[str, str]
 """The run of a sweep and the experiment; empty for none."""
-_BASE: Place = ("", "")
+_BASE: Topic = ("", "")
 
 
 class _Look:
@@ -88,7 +88,7 @@ class _Look:
             self.runs.pop().close()
 
 
-class Site:
+class Inspection:
     """The folders that pages look at.
 
     Each page of a sweep may look at another run of it: a request names its ``cell``, and the
@@ -103,7 +103,7 @@ class Site:
         self._stopped = threading.Event()
         self._at = _BASE
         """What was opened last."""
-        self._looks: dict[Place, _Look] = {}
+        self._looks: dict[Topic, _Look] = {}
         """The one that was asked for last is at the end."""
         first = folders[0]
         if sweeps.is_sweep(first):
@@ -136,26 +136,26 @@ class Site:
 
     # What a page looks at
 
-    def _place(self, given: Parameters) -> Place:
+    def _topic(self, given: Parameters) -> Topic:
         """What a request is about."""
         if given.is_given("cell") or given.is_given("effect"):
             return given.text("cell", ""), given.text("effect", "")
         return self._at
 
-    def _look(self, place: Place) -> _Look:
-        """What is at a place; it is opened, if it is not open."""
-        found = self._looks.pop(place, None)
+    def _look(self, topic: Topic) -> _Look:
+        """What a topic is about; it is opened, if it is not open."""
+        found = self._looks.pop(topic, None)
         if found is None:
-            found = self._opened(place)
+            found = self._opened(topic)
             found.start()
-        self._looks[place] = found
-        others = [each for each in self._looks if each not in (_BASE, self._at, place)]
+        self._looks[topic] = found
+        others = [each for each in self._looks if each not in (_BASE, self._at, topic)]
         for each in others[: max(0, len(others) - _MOST_OTHERS)]:
             self._looks.pop(each).close()
         return found
 
-    def _opened(self, place: Place) -> _Look:
-        cell, effect = place
+    def _opened(self, topic: Topic) -> _Look:
+        cell, effect = topic
         if effect:
             run = _numbered(self._look((cell, "")).runs, 0)
             return _Look(run.name).open(sweeps.arms_of(run, effect))
@@ -165,8 +165,8 @@ class Site:
 
     def about(self, given: Parameters) -> dict[str, Any]:
         """What there is to look at."""
-        place = self._place(given)
-        look = self._look(place)
+        topic = self._topic(given)
+        look = self._look(topic)
         runs = [run.about() for run in look.runs]
         sweep = None if self.sweep is None else self.sweep.resolve().name
         kind, name = "sweep", sweep or ""
@@ -178,19 +178,19 @@ class Site:
             "runs": runs,
             "sweep": sweep,
             "around": look.around,
-            "cell": place[0],
-            "effect": place[1],
+            "cell": topic[0],
+            "effect": topic[1],
             "allow_branch": self.allow_branch,
             "version": __version__,
         }
 
     def run(self, given: Parameters) -> Inspected:
         """The run that a request names."""
-        return _numbered(self._look(self._place(given)).runs, given.whole("run", 0))
+        return _numbered(self._look(self._topic(given)).runs, given.whole("run", 0))
 
     def compare(self, given: Parameters, sides: Sequence[Any] | None = None) -> dict[str, Any]:
         """Two runs side by side; ``sides`` are the answers about each, where they are known."""
-        look = self._look(self._place(given))
+        look = self._look(self._topic(given))
         if look.parting is None or len(look.runs) < 2:
             raise CantTell("only one run is open", hint="tiermem inspect RUN RUN2")
         return comparing.compare(look.runs[:2], look.parting, given, sides)
@@ -206,9 +206,9 @@ class Site:
 
         What was open before does not matter, and stays open for pages that look at it.
         """
-        place = given.text("name", ""), given.text("effect", "")
-        self._look(place)
-        self._at = place
+        topic = given.text("name", ""), given.text("effect", "")
+        self._look(topic)
+        self._at = topic
         return {"ok": True}
 
     def branched(self, given: Parameters) -> dict[str, Any]:
@@ -227,12 +227,12 @@ class Site:
 
     def add_branch(self, out: str, given: Parameters) -> dict[str, Any]:
         """A branch becomes the second run of the comparison."""
-        self._look(self._place(given)).replace_other(Path(out))
+        self._look(self._topic(given)).replace_other(Path(out))
         return {"out": out, "run": 1}
 
     def compare_with(self, given: Parameters) -> dict[str, Any]:
         """A run beside the first one becomes the second run of the comparison."""
-        look = self._look(self._place(given))
+        look = self._look(self._topic(given))
         look.replace_other(comparing.neighbour(_numbered(look.runs, 0), given.text("name")))
         return {"run": 1}
 
@@ -252,12 +252,12 @@ def _numbered(runs: Sequence[Inspected], number: int) -> Inspected:
 
 def _of_run(
     function: Callable[[Inspected, Parameters], dict[str, Any]],
-) -> Callable[[Site, Parameters], dict[str, Any]]:
-    return lambda site, given: function(site.run(given), given)
+) -> Callable[[Inspection, Parameters], dict[str, Any]]:
+    return lambda inspection, given: function(inspection.run(given), given)
 
 
-ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
-    "about": Site.about,
+ANSWERS: Mapping[str, Callable[[Inspection, Parameters], dict[str, Any]]] = {
+    "about": Inspection.about,
     "series": _of_run(lambda run, _: run.series()),
     "heat": _of_run(run_view.heat),
     "tick": _of_run(run_view.happened),
@@ -266,14 +266,14 @@ ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
     "explain": _of_run(agent_view.explain),
     "memory": _of_run(life_view.memory),
     "population": _of_run(run_view.population),
-    "compare": Site.compare,
+    "compare": Inspection.compare,
     "beside": _of_run(comparing.neighbours),
-    "with": Site.compare_with,
+    "with": Inspection.compare_with,
     "branch": _of_run(comparing.planned),
     "search": _of_run(run_view.search),
     "effects": _of_run(sweeps.effects),
-    "sweep": Site.points,
-    "open": Site.open,
+    "sweep": Inspection.points,
+    "open": Inspection.open,
     "follow": _of_run(lambda run, _: run.follow()),
 }
 
