@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agents.memory.records import Traits, traits
 from agents.memory.tiers import Temperature, Tier
 from agents.rules.compaction import Condition, Facts, Move, Rule, parse_rules, plan
-from agents.rules.spill import HotLimits
+from agents.rules.temperature import HotLimits
 from default_rules import default_rules
 
 KINDS = ("decision", "preference", "fact")

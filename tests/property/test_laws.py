@@ -19,7 +19,7 @@ from agents.memory.records import (
     sequence_of,
 )
 from agents.memory.tiers import Temperature, parse_tier
-from agents.rules.caps import Caps, age, make_room, relieve
+from agents.rules.tiers import Caps, age, demote_over_cap, make_room
 from agents.storage.columns.extras import Standing
 from examples import examples
 from tiermem.testing.strategies import (
@@ -192,7 +192,7 @@ def test_making_room_keeps_the_caps_and_spares_the_newcomer(
 def test_relieving_moves_the_oldest_out_and_makes_no_other_tier_larger(
     population, caps, tier
 ) -> None:
-    demotions = relieve(tier, caps, in_tier(population))
+    demotions = demote_over_cap(tier, caps, in_tier(population))
     occupants = in_tier(population)(tier)
     if len(occupants) <= caps.of(tier):
         assert demotions == []

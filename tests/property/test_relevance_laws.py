@@ -4,14 +4,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.relevance import (
+from agents.rules.temperature import (
     after_use,
     after_uses,
     is_promoted,
     promotion,
-    rank,
     relevance,
     relevances,
+)
+from agents.rules.temperature import (
+    relevance_rank as rank,
 )
 
 scores = st.floats(0.0, 1.0)

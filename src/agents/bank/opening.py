@@ -91,7 +91,7 @@ def open_folder(
             engine.store.check()  # a broken store is reported now, not when the bank is closed
         if apply_caps:
             with engine.changing():
-                engine.ledger.relieve(engine.caps)
+                engine.ledger.demote_over_caps(engine.caps)
                 spill_all_over_limits(engine)
         if settings.storage.sync != "manual":
             engine.store.catch_up()

@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from ..errors import InvalidInput
-from ..rules.classic_weights import Generative
-from ..rules.spread_weights import Spread
+from ..rules.weights import Generative, Spread
 
 Duration: TypeAlias = int | str
 """Ticks, or text such as ``7d`` or ``12h``; :meth:`ClockSettings.ticks` translates it."""

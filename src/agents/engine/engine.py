@@ -21,10 +21,9 @@ from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Changes
 from ..memory.records import Hits, Memory
 from ..memory.requests import check_searches, check_whole
-from ..rules.caps import Caps
 from ..rules.compaction import Rule, parse_rules
-from ..rules.decay import Decay, limits
-from ..rules.spill import HotLimits
+from ..rules.temperature import Decay, HotLimits, idle_limits
+from ..rules.tiers import Caps
 from ..search.request import SearchRequest
 from ..search.search import Found, Search
 from ..storage.embedding.cache import CachedEmbedder
@@ -311,7 +310,7 @@ def _idle_limits(settings: Settings) -> NDArray[np.int64] | None:
     if not decay.enabled:
         return None
     half_lives = tuple(ticks(decay.half_life.get(tier, 0)) for tier in TIERS)
-    return limits(Decay(half_lives, decay.hot_below, decay.warm_below))
+    return idle_limits(Decay(half_lives, decay.hot_below, decay.warm_below))
 
 
 class Metrics:

@@ -15,9 +15,18 @@ from ..memory.filters import Filter
 from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id
 from ..memory.requests import check_query, check_whole
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
-from ..rules.relevance import is_promoted, promotion, rank
-from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant, to_free
-from ..rules.transitions import Transition, demotion, permitted
+from ..rules.temperature import (
+    HotFact,
+    HotLimits,
+    choose_spill,
+    destination,
+    is_promoted,
+    least_relevant,
+    promotion,
+    relevance_rank,
+    to_free,
+)
+from ..rules.tiers import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.note import note_of
@@ -108,7 +117,7 @@ def hot_facts(bank: Engine, block: AgentColumns) -> list[HotFact]:
         HotFact(
             memory.sequence,
             cost(memory, bank.count_tokens),
-            rank(record, memory.access_count),
+            relevance_rank(record, memory.access_count),
             memory.created_tick,
             memory.access_count,
             index < len(pinned),

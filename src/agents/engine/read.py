@@ -7,7 +7,7 @@ from ..errors import InvalidInput, MemoryNotFound
 from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
 from ..memory.tiers import TIER_NAMES, Retention, Temperature, Tier
-from ..rules.decay import score
+from ..rules.temperature import faded_score
 from ..storage.state.links import contradicted, superseded, superseding, versions
 from .engine import Engine
 
@@ -119,7 +119,7 @@ def decay_score(bank: Engine, memory: Memory) -> float:
         return 1.0
     half_life = ticks(own.half_life.get(TIER_NAMES[memory.tier], 0))
     used = max(memory.created_tick, memory.last_access_tick or 0)
-    return score(max(0, bank.tick - used), half_life, memory.access_count)
+    return faded_score(max(0, bank.tick - used), half_life, memory.access_count)
 
 
 def active(

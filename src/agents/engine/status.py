@@ -20,7 +20,7 @@ from ..memory.tiers import (
     Temperature,
     Tier,
 )
-from ..rules.spill import ANY_NUMBER, HotFact, HotLimits, choose_spill
+from ..rules.temperature import ANY_NUMBER, HotFact, HotLimits, choose_spill
 from ..storage.columns.agent_columns import AgentColumns
 from .engine import Engine
 from .move import hot_facts

@@ -17,10 +17,8 @@ from ..memory.records import NEVER, PLAIN, Compaction, Memory, RuledMove, memory
 from ..memory.requests import check_agent_id, check_whole, is_of_agent
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.compaction import Facts, Move, Rule, plan, resting_places
-from ..rules.decay import SLOWEST, slownesses
-from ..rules.prune import choose_prune
-from ..rules.relevance import relevance
-from ..rules.transitions import cooler
+from ..rules.temperature import SLOWEST, choose_prune, relevance, slownesses
+from ..rules.tiers import cooler
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.note import is_of_note, note_of
 from ..storage.record import ColdFact

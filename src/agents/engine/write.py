@@ -15,8 +15,8 @@ from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory
 from ..memory.requests import PLAIN_OPTIONS, NewMemories, Options, check_all_new, check_content
 from ..memory.sources import own_metadata
 from ..memory.tiers import Retention, Temperature, Tier, parse_temperature
-from ..rules.duplicates import normal_text, outlives
-from ..rules.lifetime import initial_temperature
+from ..rules.temperature import initial_temperature
+from ..rules.words import normal_text
 from ..storage.interrupts import gc_paused
 from ..storage.mem0.models import Extractor, Message
 from ..storage.mem0.store import payload
@@ -305,8 +305,16 @@ class Repetitions:
             and not memory.is_expired(tick)
             and memory.kind != "note"
             and (options.key is not None or memory.key is None)
-            and outlives(memory.expires_tick, end)
+            and _outlives(memory.expires_tick, end)
         )
+
+
+def _outlives(end: int | None, other: int | None) -> bool:
+    """Whether a memory that expires in the tick ``end`` lives as long as one with ``other``.
+
+    None stands for a memory that never expires.
+    """
+    return end is None or (other is not None and end >= other)
 
 
 def check_is_live(bank: Engine, memory: Memory) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .classic_weights import Generative
+from .weights import Generative
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

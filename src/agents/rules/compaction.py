@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..memory.records import Traits
 from ..memory.tiers import Temperature, Tier, parse_temperature, parse_tier
-from .spill import HotLimits
+from .temperature import HotLimits
 
 __all__ = [
     "Condition",

@@ -1,17 +1,19 @@
-"""How memories are scored and ranked: words (BM25), one score of words and vectors, tier boosts.
+"""How memories are scored and ranked: words (BM25), words and vectors, sessions, tier boosts.
 
 Ranking works on many agents at once, a row for each, because a tick searches for all of them
 together. A single search is a batch of one, so both give the same bits.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .weights import Spread
+
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Rows = NDArray[np.intp]
 
 _SMALLEST = 1e-6
 _PRIOR = 5000
@@ -33,7 +35,7 @@ class Matches(NamedTuple):
     The terms of a memory stand in the order of its text, and are summed up in that order.
     """
 
-    terms: Places
+    terms: Rows
     memories: NDArray[np.int32]
     counts: NDArray[np.float32]
     """How often the memory has the term."""
@@ -51,7 +53,7 @@ class Measure(NamedTuple):
     total: float
     mean: float
     """The mean length of a memory, in terms."""
-    frequencies: Places
+    frequencies: Rows
     """How many memories have each term."""
     common: NDArray[np.bool_]
     """Which terms say little in any text."""
@@ -133,7 +135,7 @@ def weighted_sum(
 
 # Ranking
 
-Boosts = Callable[[Places], Floats]
+Boosts = Callable[[Rows], Floats]
 """The boosts of the memories in these columns; each agent has a row of columns."""
 
 EXCLUDED = -1.0
@@ -143,13 +145,13 @@ EXCLUDED = -1.0
 class Ranked(NamedTuple):
     """For each agent its candidates, best first; the row of an agent is filled to its count."""
 
-    columns: Places
+    columns: Rows
     scores: Floats
     boosted: Floats
-    counts: Places
+    counts: Rows
 
 
-def rank(scores: Floats, boosts: Boosts, wanted: Places, multiplier: int) -> Ranked:
+def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranked:
     """Order each agent's candidates by boosted score, then score, then the newest.
 
     ``scores`` holds an agent's memories from oldest to newest. The candidates are the ``wanted ×
@@ -204,8 +206,90 @@ def _within_reach(scores: Floats, most: int) -> Floats:
     return reach
 
 
-def _in_order(order: Places, *tables: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def _in_order(order: Rows, *tables: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """Each row of these tables in this order."""
     # Cells are taken by their number, in half the time that rows and columns take.
     cells = order + np.arange(len(order))[:, None] * tables[0].shape[1]
     return tuple(table.take(cells) for table in tables)
+
+
+# What memories of a session lend each other
+
+_BEST = 3
+
+
+class Places(NamedTuple):
+    """Where memories stand in their sessions; -1 stands for none."""
+
+    session: Rows
+    """The number of each memory's session."""
+    previous: Rows
+    second: Rows
+    """The memory before the previous one."""
+    following: Rows
+    asks: NDArray[np.bool_]
+    """Whether a memory has a question near its end."""
+    is_question: NDArray[np.bool_]
+    """Whether a memory ends with a question."""
+    members: Rows
+    """The memories that have a session."""
+    of: Rows
+    """The session of each of ``members``."""
+    sizes: Rows
+    """How many memories each session has."""
+    starts: Rows
+    """Where each session begins, if the members are ordered by session."""
+
+    @classmethod
+    def among(
+        cls,
+        session: Rows,
+        previous: Rows,
+        second: Rows,
+        following: Rows,
+        asks: NDArray[np.bool_],
+        is_question: NDArray[np.bool_],
+    ) -> Self:
+        """The places with the members, sizes and starts that follow from them."""
+        members = (session >= 0).nonzero()[0]
+        of = session[members]
+        sizes = np.bincount(of)
+        starts = np.cumsum(sizes) - sizes
+        given = (session, previous, second, following, asks, is_question)
+        return cls(*given, members, of, sizes, starts)
+
+
+def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
+    """The scores with what each memory is lent; a memory without a session keeps its score.
+
+    All scores are from 0 to 1.
+    """
+    padded = _padded(scores)
+    asking = _padded(scores * places.asks)
+    lent = weights.question * asking[places.previous]
+    lent += weights.neighbours * (padded[places.following] + padded[places.second])
+    lent += weights.session * _padded(best_of_sessions(scores, places))[places.session]
+    answered = places.is_question & (places.following >= 0)
+    lent += np.where(answered, weights.asked * scores, scores)
+    lent /= weights.scale
+    np.minimum(lent, 1.0, out=lent)
+    return np.where(places.session < 0, scores, lent)
+
+
+def best_of_sessions(scores: Floats, places: Places) -> Floats:
+    """The mean of the three best scores of each session, or of fewer if it has fewer."""
+    rows, sizes, starts = places.members, places.sizes, places.starts
+    # Scores are below 2, so sessions stay apart.
+    order = rows[np.argsort(2.0 * places.of - scores[rows], kind="stable")]
+    total = np.zeros(len(sizes))
+    for place in range(_BEST):
+        there = sizes > place
+        total[there] += scores[order[starts[there] + place]]
+    return total / np.maximum(np.minimum(sizes, _BEST), 1)
+
+
+def _padded(scores: Floats) -> Floats:
+    """The scores with a 0 at the end, which the place -1 finds."""
+    result = np.zeros(len(scores) + 1)
+    result[:-1] = scores
+    return result

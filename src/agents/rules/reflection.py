@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from ..memory.records import Memory
 from ..memory.sources import INSIGHT
-from .duplicates import normal_text
+from .words import normal_text
 
 _UNASKED = (INSIGHT, "note")
 """Kinds that are drawn from other memories or files."""

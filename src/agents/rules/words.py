@@ -161,3 +161,12 @@ def _letters(run: str) -> list[str]:
         else:
             letters.append(letter)
     return letters
+
+
+def normal_text(text: str) -> str:
+    """The text with single blanks and without capitals; equal for texts that say the same.
+
+    >>> normal_text(" Bob\\n likes  FISH ")
+    'bob likes fish'
+    """
+    return " ".join(text.casefold().split())

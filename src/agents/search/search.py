@@ -7,18 +7,16 @@ from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
 from ..memory.filters import ANY
 from ..memory.records import Explanation, Hit, Hits, Memory
-from ..rules.spill import HotLimits
+from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
-from .cold_search import ColdSearch
+from .cold import ColdSearch
 from .explain import Considered, everything, explained
-from .hybrid_score import HybridScore, QueryReader
-from .likeness import cosines, likenesses
-from .ranker import Ranker, Weigher
-from .request import SearchRequest
-from .scope import Scope, pinned_in, scope_of
+from .rank import Ranker, Weigher, cosines, likenesses
+from .request import Scope, SearchRequest, pinned_in, scope_of
+from .score import HybridScore, QueryReader
 
 
 class ReadRequest(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..memory.metadata import KeptMetadata
 from ..memory.records import Memory, Traits, memories_of, traits
 from ..memory.tiers import Retention, Temperature, Tier
-from ..rules.relevance import relevance
+from ..rules.temperature import relevance
 
 _HEAD = struct.Struct("<10qdq")
 """The numbers that a :class:`Record` begins with, and how many bytes its text has."""
@@ -33,7 +33,7 @@ class Record(NamedTuple):
     access_count: int
     last_access_tick: int
     use_record: float
-    """What its uses came to: :mod:`tiermem.rules.relevance`."""
+    """What its uses came to: :mod:`tiermem.rules.temperature`."""
     recalls: tuple[int, ...]
     """The ticks in which it was last recalled."""
     traits: Traits | None

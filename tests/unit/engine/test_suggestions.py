@@ -1,7 +1,7 @@
 """What a status suggests, and by which numbers."""
 
 from agents.engine import status as suggest
-from agents.rules.spill import HotFact, HotLimits
+from agents.rules.temperature import HotFact, HotLimits
 
 LIMITS = HotLimits(100, 10)
 

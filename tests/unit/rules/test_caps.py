@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from agents import AgentMemory, MemoryBank, Tier, TierFull
-from agents.rules.caps import Caps, Occupant, entering, make_room, relieve
+from agents.rules.tiers import Caps, Occupant, demote_over_cap, entering, make_room
 from agents.storage.columns.extras import Standing
 
 Engine = Callable[..., MemoryBank]
@@ -84,17 +84,17 @@ def test_demotion_passes_through_a_tier_whose_cap_is_0() -> None:
 
 
 def test_a_tier_over_its_cap_lets_its_oldest_go_and_cascades() -> None:
-    demotions = relieve(Tier.PINNED, Caps(1, 1), occupants(*pinned(1, 2, 3), *critical(4)))
+    demotions = demote_over_cap(Tier.PINNED, Caps(1, 1), occupants(*pinned(1, 2, 3), *critical(4)))
     assert moves(demotions) == [(1, Tier.CRITICAL), (4, Tier.IMPORTANT)]
 
 
 def test_a_tier_within_its_cap_is_left_alone() -> None:
-    assert relieve(Tier.PINNED, Caps(3, 1), occupants(*pinned(1, 2, 3), *critical(4))) == []
-    assert relieve(Tier.LOW, Caps(0, 0), occupants(memory(1, Tier.LOW))) == []
+    assert demote_over_cap(Tier.PINNED, Caps(3, 1), occupants(*pinned(1, 2, 3), *critical(4))) == []
+    assert demote_over_cap(Tier.LOW, Caps(0, 0), occupants(memory(1, Tier.LOW))) == []
 
 
 def test_a_smaller_cap_ignores_reject_since_there_is_nobody_to_refuse() -> None:
-    demotions = relieve(Tier.PINNED, Caps(1, 5, reject=True), occupants(*pinned(1, 2)))
+    demotions = demote_over_cap(Tier.PINNED, Caps(1, 5, reject=True), occupants(*pinned(1, 2)))
     assert moves(demotions) == [(1, Tier.CRITICAL)]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from agents.rules.classic_weights import Generative
 from agents.rules.classics import Lives, by_age, forgetting, generative, retentions, scaled
+from agents.rules.weights import Generative
 
 PAPER = Generative(decay=0.995, recency=1.0, importance=1.0, relevance=1.0)
 

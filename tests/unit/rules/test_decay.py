@@ -4,18 +4,25 @@ import numpy as np
 import pytest
 
 from agents.memory.tiers import Temperature, Tier
-from agents.rules.decay import NEVER, SLOWEST, Decay, limits, score, slownesses
+from agents.rules.temperature import (
+    NEVER_IDLE,
+    SLOWEST,
+    Decay,
+    faded_score,
+    idle_limits,
+    slownesses,
+)
 
 HOT, WARM, COLD = Temperature
 DECAY = Decay(half_lives=(0, 2160, 1440, 720, 168), hot_below=0.5, warm_below=0.25)
 
 
 def test_a_score_halves_with_each_half_life() -> None:
-    assert [score(idle, 10, uses=0) for idle in (0, 10, 20)] == [1.0, 0.5, 0.25]
+    assert [faded_score(idle, 10, uses=0) for idle in (0, 10, 20)] == [1.0, 0.5, 0.25]
 
 
 def test_what_was_ever_retrieved_fades_half_as_fast() -> None:
-    assert score(20, 10, uses=1) == score(10, 10, uses=0)
+    assert faded_score(20, 10, uses=1) == faded_score(10, 10, uses=0)
 
 
 def test_each_doubling_of_the_uses_adds_a_half_life() -> None:
@@ -24,11 +31,11 @@ def test_each_doubling_of_the_uses_adds_a_half_life() -> None:
     ]  # fmt: skip
     for uses in (1, 2, 4, 7, 8, 31):
         slower = 10 * (1 + int(slownesses(np.array([uses]))[0]))
-        assert score(slower, 10, uses) == 0.5
+        assert faded_score(slower, 10, uses) == 0.5
 
 
 def test_a_half_life_of_0_never_fades() -> None:
-    assert score(10**9, 0, uses=0) == 1.0
+    assert faded_score(10**9, 0, uses=0) == 1.0
 
 
 def test_it_moves_when_the_score_is_below_the_threshold_not_when_it_equals_it() -> None:
@@ -60,20 +67,22 @@ def test_the_limit_is_the_first_idle_tick_with_a_score_below(
 ) -> None:
     limit = Decay((half_life,) * 5, threshold, 0.0).idle_limit(Tier.LOW, HOT, slowness=0)
     assert limit is not None
-    assert score(limit, half_life, uses=0) < threshold
-    assert score(limit - 1, half_life, uses=0) >= threshold
+    assert faded_score(limit, half_life, uses=0) < threshold
+    assert faded_score(limit - 1, half_life, uses=0) >= threshold
 
 
 def test_the_table_holds_every_limit_by_tier_temperature_and_use() -> None:
-    table = limits(DECAY)
+    table = idle_limits(DECAY)
     assert table.shape == (5, 3, SLOWEST + 1)
     assert table.dtype == np.int64
     for tier in Tier:
         for temperature in Temperature:
             for slowness in range(SLOWEST + 1):
                 limit = DECAY.idle_limit(tier, temperature, slowness)
-                assert table[tier, temperature, slowness] == (NEVER if limit is None else limit)
+                assert table[tier, temperature, slowness] == (
+                    NEVER_IDLE if limit is None else limit
+                )
 
 
 def test_a_limit_beyond_counting_is_never() -> None:
-    assert limits(Decay((0, 0, 0, 0, 2**62), 0.1, 0.1))[Tier.LOW, HOT, 0] == NEVER
+    assert idle_limits(Decay((0, 0, 0, 0, 2**62), 0.1, 0.1))[Tier.LOW, HOT, 0] == NEVER_IDLE

@@ -4,7 +4,7 @@ import pytest
 
 from agents import InvalidInput
 from agents.memory.tiers import Temperature, Tier
-from agents.rules.lifetime import initial_temperature
+from agents.rules.temperature import initial_temperature
 
 HOT, WARM, COLD = Temperature
 

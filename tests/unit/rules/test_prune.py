@@ -3,7 +3,7 @@
 import numpy as np
 
 from agents.memory.tiers import Tier
-from agents.rules.prune import choose_prune
+from agents.rules.temperature import choose_prune
 
 
 def chosen(

@@ -1,7 +1,7 @@
 """Spilling: the least relevant leaves hot first, pinned never, newcomers last."""
 
 from agents.memory.tiers import Temperature
-from agents.rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
+from agents.rules.temperature import HotFact, HotLimits, choose_spill, destination, least_relevant
 
 
 def fact(

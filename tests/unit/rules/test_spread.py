@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from agents.rules.session_spread import spread
-from agents.rules.spread_weights import Spread
+from agents.rules.ranking import spread
+from agents.rules.weights import Spread
 from agents.storage.columns.sessions import Sessions
 
 QUESTION = Spread(question=0.5, neighbours=0.0, session=0.0, asked=1.0, speaker=0.0)

@@ -17,7 +17,7 @@ from agents import (
     TierMemError,
 )
 from agents.memory.records import NEVER
-from agents.rules.transitions import (
+from agents.rules.tiers import (
     PINNED,
     STATES,
     TABLE,

@@ -14,7 +14,7 @@ import pytest
 import simsimd
 
 from agents import MemoryBank
-from agents.search import ranker as scoring
+from agents.search import rank as scoring
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.table import ResidentTable
 from agents.storage.vectors import products

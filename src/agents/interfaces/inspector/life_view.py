@@ -26,7 +26,7 @@ from ...memory.tiers import (
     Temperature,
     Tier,
 )
-from ...rules.transitions import end_after
+from ...rules.tiers import end_after
 from ...simulation.runs.life import done_to, parts_in
 from ...simulation.runs.record import FORGOTTEN, births
 from ...simulation.runs.why import RESULTS

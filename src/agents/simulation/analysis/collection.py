@@ -13,7 +13,7 @@ from ...memory.events import USES
 from ...memory.records import NEVER, id_prefix
 from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Retention, Tier
-from ...rules.transitions import end_after
+from ...rules.tiers import end_after
 from ...storage.interrupts import gc_paused
 from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal

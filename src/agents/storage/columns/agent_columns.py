@@ -12,9 +12,8 @@ from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, PLAIN, Memory, Traits, id_prefix, memories_of
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
-from ...rules.caps import Occupant, age
-from ...rules.relevance import relevance
-from ...rules.transitions import axes_of, entered
+from ...rules.temperature import relevance
+from ...rules.tiers import Occupant, age, axes_of, entered
 from ..note import Note
 from ..record import MOST_RECALLS, Record
 from ..vectors import Quantised, norms

@@ -9,7 +9,7 @@ from ...memory.metadata import KeptMetadata
 from ...memory.records import Memory
 from ...memory.sources import SOURCE, source_of
 from ...memory.tiers import Tier
-from ...rules.caps import Turn, entering
+from ...rules.tiers import Turn, entering
 from ..note import Note
 
 

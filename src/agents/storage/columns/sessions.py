@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.metadata import KeptMetadata
-from ...rules.session_spread import Places
+from ...rules.ranking import Places
 
 SESSION, SPEAKER = "session", "speaker"
 """The keys of a memory's metadata that say where it belongs and who said it."""

@@ -19,8 +19,7 @@ from ...memory.events import Additions
 from ...memory.metadata import KeptMetadata, SharedMetadata
 from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memories_of
 from ...memory.tiers import Temperature, Tier
-from ...rules.lifetime import begun
-from ...rules.relevance import relevances
+from ...rules.temperature import begun, relevances
 from ..vectors import Quantised
 from .hashes import Places, Sums, UseHashes, of_memories
 
@@ -87,7 +86,7 @@ class Columns(NamedTuple):
     temperatures: NDArray[np.int8]
     numbers: NDArray[np.int64]
     use_records: Floats
-    """What the uses of memories came to: :mod:`tiermem.rules.relevance`."""
+    """What the uses of memories came to: :mod:`tiermem.rules.temperature`."""
     places: Places
     """The places of the hashes over the use of memories."""
     contents: NDArray[Any]

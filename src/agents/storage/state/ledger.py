@@ -35,7 +35,7 @@ from ...memory.events import (
 from ...memory.records import Memory
 from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
-from ...rules.caps import Caps, Turn, make_room, relieve
+from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
 from ..interrupts import gc_paused, hold_signals, let_signals_come, whole
 from ..journal.journal import Journal, Key, Purge, chunks_in, kept_chunks
 from ..journal.ticks import TickNote
@@ -278,7 +278,7 @@ class Ledger:
                 block.tier_order.newest = newest
             self.change_tier(agent_id, memory.sequence, lower, demoted=True)
 
-    def relieve(self, caps: Caps) -> None:
+    def demote_over_caps(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
         state, tiers = self.state, self.state.table.tiers
         full = {own.agent_id for own in state.blocks.loaded() if own.has_extras}
@@ -287,7 +287,7 @@ class Ledger:
         for agent_id in sorted(full):
             block = state.block(agent_id)
             for tier in (Tier.PINNED, Tier.CRITICAL):
-                while demotions := relieve(tier, caps, block.occupants):
+                while demotions := demote_over_cap(tier, caps, block.occupants):
                     for memory, lower in demotions:
                         self.change_tier(agent_id, memory.sequence, lower, demoted=True)
 

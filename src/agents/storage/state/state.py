@@ -27,9 +27,8 @@ from ...memory.events import (
 from ...memory.records import Memory, memories_of
 from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
-from ...rules.lifetime import begun
-from ...rules.relevance import after_use, after_uses
-from ...rules.transitions import axes_of, end_after, entered
+from ...rules.temperature import after_use, after_uses, begun
+from ...rules.tiers import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings

@@ -1,9 +1,19 @@
-"""How much memories of a session lend each other.
+"""The weights of scores, which are settings.
 
-This is a setting. It is not in :mod:`.session_spread`, because to load settings loads no NumPy.
+They are in a file of their own, because to load settings loads no NumPy.
 """
 
 from typing import NamedTuple
+
+
+class Generative(NamedTuple):
+    """How recency, importance and relevance make one score."""
+
+    decay: float
+    """What an hour without an access leaves of a memory's recency."""
+    recency: float
+    importance: float
+    relevance: float
 
 
 class Spread(NamedTuple):

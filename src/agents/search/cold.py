@@ -15,11 +15,9 @@ from ..storage.record import ColdFact, Record
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
-from .classic_score import lives_of_shelved
-from .hybrid_score import ColdCandidates, HybridScore
-from .ranker import Ranker, similarities
-from .request import SearchRequest
-from .scope import Scope, pinned_in
+from .rank import Ranker, similarities
+from .request import Scope, SearchRequest, pinned_in
+from .score import ColdCandidates, HybridScore, lives_of_shelved
 
 _MOST_UNSYNCED = 1000
 """If the store lacks more memories, it is brought up to date before a search."""

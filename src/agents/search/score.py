@@ -1,6 +1,7 @@
 """Queries are read as vectors and as words, and score memories, resident or not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -9,29 +10,163 @@ from numpy.typing import NDArray
 from ..config.settings import RetrievalSettings, Settings
 from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
-from ..rules.classics import Judged, Lives
+from ..memory.records import NEVER
+from ..memory.sources import given_importance
+from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..rules.ranking import (
     Matches,
     Measure,
+    best_of_sessions,
     coverage,
     keyword_scores,
     measure,
+    spread,
     weighted_sum,
     word_weights,
 )
-from ..rules.session_spread import best_of_sessions, spread
-from ..rules.spread_weights import Spread
+from ..rules.weights import Spread
+from ..rules.words import ascii_of, folded, root
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.columns.sessions import SESSION, Sessions
 from ..storage.columns.words import Query, Vocabulary
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import NoEmbedder
+from ..storage.record import Record
 from ..storage.vectors import Quantised, quantise
-from .classic_score import ClassicScore
-from .cold_words import Having, with_words
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
+
+# Scores of classic agents: what became of a memory counts beside its match
+
+
+class ClassicScore:
+    """Scores memories by what became of them, and by how well they match."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._rule = settings.retrieval.score
+        self._weights = settings.retrieval.generative
+        self._ticks_per_day = settings.clock.ticks_per_day
+        self.by_tier = np.array(settings.retrieval.tier_importance, np.float64)
+
+    def judge(self, relevance: Floats, lives: Lives, seen: Truths | None) -> Judged:
+        """The scores of memories; the search sees those of ``seen``, or all."""
+        if self._rule == "generative":
+            return generative(relevance, lives, self._weights, self._ticks_per_day, seen)
+        if self._rule == "forgetting":
+            return forgetting(relevance, lives, self._ticks_per_day)
+        return by_age(lives)
+
+    def lives(self, block: AgentColumns, tick: int) -> Lives:
+        """What became of an agent's resident memories until a tick."""
+        used = np.maximum(block.column("last"), block.column("created"))
+        return Lives(
+            (tick - used).astype(np.float64),
+            block.column("accesses").astype(np.float64),
+            importances(block, self.by_tier),
+            block.column("sequence").astype(np.float64),
+        )
+
+
+def importances(block: AgentColumns, by_tier: Floats) -> Floats:
+    """The importance of each resident memory: what it was given, or else that of its tier."""
+    result: Floats = by_tier[block.tiers]
+    if not block.table.all_plain:
+        _take_given(result, block.metadata())
+    return result
+
+
+def lives_of_shelved(records: Sequence[Record], by_tier: Floats, tick: int) -> Lives:
+    """What became of memories that are not resident."""
+    importance: Floats = by_tier[[record.tier for record in records]]
+    _take_given(importance, [record.metadata for record in records])
+    used = [max(record.last_access_tick, record.created_tick) for record in records]
+    recalls = [record.access_count for record in records]
+    numbers = [record.sequence for record in records]
+    return Lives(
+        tick - np.array(used, np.float64),
+        np.array(recalls, np.float64),
+        importance,
+        np.array(numbers, np.float64),
+    )
+
+
+def _take_given(result: Floats, metadata: Sequence[KeptMetadata | None]) -> None:
+    for place, own in enumerate(metadata):
+        if own is not None and (given := given_importance(own)) is not None:
+            result[place] = given
+
+
+# Cold memories with the words of a query: no index has their texts
+
+Having = Callable[[Sequence[str], int], AbstractContextManager[Iterable[tuple[int, str]]]]
+"""Called with the roots of terms and a number; gives texts with smaller numbers that may have one
+of the roots, and all that have one. The newest text comes first, and has the largest number."""
+
+_WORDS = 2
+"""By how many words of a query memories are found that its vector does not find."""
+_MOST_BY_WORD = 100
+"""If more memories have a word, the newest of them will do: it is not a name or number."""
+_MOST_LIKELY = 200
+"""If more texts have the root of a word, the newest of them are looked at."""
+_MOST_ROOTS = 8
+"""How many words are looked for, those that the fewest resident memories have."""
+
+
+def with_words(
+    vocabulary: Vocabulary, by: Measure, query: str, having: Having, *, alone: bool
+) -> list[int]:
+    """The numbers of the texts, oldest first, that have a word of the query which says something.
+
+    A query that also has a vector finds by it what is like the query: then the two words that are
+    rarest among all memories count, and the newest texts of each. ``alone``, all words count.
+    """
+    asked = vocabulary.query(query)
+    names = [
+        asked.names[place]
+        for place in by.frequencies.argsort(kind="stable").tolist()
+        if not asked.common[place]
+    ]
+    roots = list(dict.fromkeys(map(root, names if alone else names[:_MOST_ROOTS])))
+    likely = _newest(having, roots, None if alone else _MOST_LIKELY)
+    numbers = np.fromiter(likely, np.int64, len(likely))
+    found = vocabulary.count(query, list(likely.values()))
+    if alone:
+        has = ~asked.common[found.terms]
+        return sorted(set(numbers[found.memories[has]].tolist()))
+    here = np.bincount(found.terms, minlength=found.asked)
+    places = np.flatnonzero((here > 0) & ~asked.common)
+    rarest = places[np.argsort((here + by.frequencies)[places], kind="stable")][:_WORDS]
+    newest = [np.sort(numbers[found.memories[found.terms == each]]) for each in rarest]
+    return sorted({number for each in newest for number in each[-_MOST_BY_WORD:].tolist()})
+
+
+def _newest(having: Having, roots: Sequence[str], most: int | None) -> dict[int, str]:
+    """The newest ``most`` texts that have each root; all with None."""
+    found: dict[int, str] = {}
+    fold = ascii_of if all(map(str.isascii, roots)) else folded
+    left, before = dict.fromkeys(roots, -1 if most is None else most), NEVER
+    while left:
+        asked = list(left)
+        with having(asked, before) as texts:
+            for number, text in texts:
+                plain = fold(text)
+                has = [each for each in asked if each in plain]
+                if has:
+                    found[number] = text
+                for each in has:
+                    left[each] -= 1
+                    if not left[each]:
+                        del left[each]
+                if len(left) < len(asked):  # the rest is looked for alone, which is faster
+                    before = number
+                    break
+            else:
+                break
+    return found
+
+
+# Queries and what they make of memories
 
 _UNHEARD = 1024.0
 """The weight of a word that no memory has."""
