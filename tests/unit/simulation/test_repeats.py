@@ -9,6 +9,7 @@ from agents.config.load import load_settings
 from agents.simulation import Action
 from agents.simulation.effects.spread import story_of
 from agents.simulation.runs.driven_run import OutsideRun
+from agents.simulation.runs.record import RunRecord
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.why import decision
 from agents.simulation.tick.decision_log import asked_first
@@ -35,7 +36,8 @@ def test_each_text_belongs_to_its_observation_remark_or_action(walked: Path) -> 
 
 
 def test_a_story_has_what_was_perceived_again(walked: Path) -> None:
-    told = story_of(walked, 1)[3][AGENTS[0]]
+    with RunRecord.read(walked) as record:
+        told = story_of(record, 1)[3][AGENTS[0]]
     assert told.perceived == ("the well is clean", "a drum", "bell 3")
 
 

@@ -245,13 +245,13 @@ def _effect(
 ) -> Effect:  # fmt: skip
     changed = pairs[0].changed
     assert changed is not None  # noqa: S101 - the run itself has both arms
-    records = [_records(place / name, change.at) for name in (AS_IT_WAS, CHANGED)]
+    with RunRecord.read(place / AS_IT_WAS) as one, RunRecord.read(place / CHANGED) as other:
+        records = [_metrics(run, change.at) for run in (one, other)]
+        stories = [story_of(run, change.at) for run in (one, other)]
     ended, ticks = changed.ended, sorted(records[1])
     names = list(wanted or records[0][ended])
     rows = list(_rows(pairs, records[0][ended], len(pairs) > 1, names))
-    steps, parted, reached = compare(
-        story_of(place / AS_IT_WAS, change.at), story_of(place / CHANGED, change.at)
-    )
+    steps, parted, reached = compare(*stories)
     return Effect(
         run=str(run),
         at=change.at,
@@ -278,9 +278,8 @@ def _effect(
     )  # fmt: skip
 
 
-def _records(folder: Path, after: int) -> dict[int, dict[str, float]]:
-    with RunRecord.read(folder) as run:
-        return {record["tick"]: record["metrics"] for record, _ in run.records(after - 1)}
+def _metrics(run: RunRecord, after: int) -> dict[int, dict[str, float]]:
+    return {record["tick"]: record["metrics"] for record, _ in run.records(after - 1)}
 
 
 def check_metrics(run: Path, wanted: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...memory.events import Added
@@ -72,10 +71,10 @@ class Reached(NamedTuple):
     """The first tick in which the agent decided otherwise."""
 
 
-def story_of(folder: Path, after: int) -> Story:
-    """What a run's journal tells of the ticks after ``after``."""
+def story_of(run: RunRecord, after: int) -> Story:
+    """What the record of a run tells of the ticks after ``after``."""
     story: dict[int, dict[str, Turn]] = {}
-    with as_run_error(f"the decisions of {folder} can't be read"), RunRecord.read(folder) as run:
+    with as_run_error("the decisions of a run can't be read"):
         names = run.agents
         prefixes = {name: id_prefix(run.settings.seed, name) for name in names}
         texts: dict[tuple[str, int], str] = {}
