@@ -5,7 +5,6 @@ replaying the events in order gives the state. Events that wait to be written ma
 the same fields. A change of many memories at once is one event with many sequence numbers.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
@@ -226,33 +225,9 @@ def named(rows: Iterable[Row]) -> list[Event]:
     return [_KINDS[row[0]]._make(row) if type(row) is tuple else row for row in rows]  # type: ignore[misc]
 
 
-LEAST_LITERAL = 1e-4
-"""Smaller numbers have an exponent, which orjson and json write differently."""
-
-
-def encode(events: Sequence[Row], *, are_literal: bool = False) -> str:
-    """The JSON text of ``events``; the same events give the same text, byte for byte.
-
-    ``are_literal`` promises that the events have no metadata and no score below LEAST_LITERAL, so
-    they need no look one by one.
-    """
-    rows: Sequence[object] = events
-    if not are_literal:
-        rows = [
-            event
-            if event[0] not in _LOOKED_AT
-            or (event[0] == "add" and event[5] is None)
-            or (event[0] != "add" and (not event[3] or min(event[3]) >= LEAST_LITERAL))
-            else (*event[:5], orjson.Fragment(event[5].json), event[6])
-            if event[0] == "add"
-            else orjson.Fragment(_json(event))
-            for event in events
-        ]
-    return orjson.dumps(rows, default=tuple).decode()
-
-
-_LOOKED_AT = ("add", "access", "recall")
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+def encode(events: Sequence[Row]) -> str:
+    """The JSON text of ``events``; the same events give the same text, byte for byte."""
+    return orjson.dumps(events, default=tuple).decode()
 
 
 def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
@@ -260,7 +235,7 @@ def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
 
     ``keep`` makes the metadata objects of the events.
     """
-    rows = json.loads(text)
+    rows = orjson.loads(text)
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
     return parsed(rows, keep)

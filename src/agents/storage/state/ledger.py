@@ -9,7 +9,6 @@ import numpy as np
 
 from ...errors import BankBroken, CommitFailed, CommitUnknown
 from ...memory.events import (
-    LEAST_LITERAL,
     NO_CHANGES,
     Added,
     Cause,
@@ -74,8 +73,6 @@ class Pending:
         """How the wall clock moves the tick, if the commit changes that."""
         self.is_plain = True
         """Whether there is nothing but new memories and what searches gave."""
-        self.is_literal = True
-        """Whether there is nothing that :func:`encode` would have to look for."""
 
     def __bool__(self) -> bool:
         return bool(self.events or self.accesses or self.note)
@@ -126,7 +123,7 @@ class Pending:
         self.events.clear()
         self.vectors.clear()
         self.purges.clear()
-        self.is_plain = self.is_literal = True
+        self.is_plain = True
         self.note = self.clock = None
 
 
@@ -220,7 +217,6 @@ class Ledger:
         additions = numbered(new, starts, blocks)
         lengths = norms(vectors)
         events = additions.rows()
-        self._pending.is_literal = self._pending.is_literal and new.metadata.count(None) == size
         logged = written = 0
         entered = set[str]()
         """The agents with a waiting memory that is hot or in a tier with a cap."""
@@ -358,9 +354,6 @@ class Ledger:
         try:
             pending.accesses += self.state.count_uses(agents, accesses, kind)
             pending.is_plain = pending.is_plain and kind != "recall"
-            pending.is_literal = pending.is_literal and all(
-                bool(each.scores.min(initial=1) >= LEAST_LITERAL) for each in accesses
-            )
             self._is_half_done = False
         except BaseException:
             if self._is_half_done:
@@ -514,7 +507,7 @@ class Ledger:
         changes = shelf.changes() if shelf.pending else None
         self.journal.append(
             self.state.tick,
-            encode(pending.events, are_literal=pending.is_literal),
+            encode(pending.events),
             vectors,
             self.unsaved_embeddings,
             pending.note,
