@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from agents.rules.temperature import (
     after_use,
-    after_uses,
     is_promoted,
     promotion,
     relevance,
@@ -71,7 +70,7 @@ def test_many_at_once_are_the_same_to_the_bit(each: list[tuple[list[float], floa
     records = np.array([record_of(own) + 2 * (len(own) % 3) for own, _ in each])
     counts = np.array([len(own) for own, _ in each])
     given = np.array([score for _, score in each])
-    after = after_uses(records, given).tolist()
+    after = after_use(records, given).tolist()
     assert after == [
         after_use(*pair) for pair in zip(records.tolist(), given.tolist(), strict=True)
     ]

@@ -7,7 +7,7 @@ leaves hot when hot is full. Where too many memories are cold, some are archived
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +33,16 @@ Rank = tuple[int, float]
 """Orders memories by their relevance, the least relevant first. It knows no rounding to 1."""
 
 
-def after_use(record: float, score: float) -> float:
-    """The record after a use with this score.
+Number = TypeVar("Number", float, Floats)
+
+
+def after_use(record: Number, score: Number) -> Number:
+    """The record after a use with this score; of many memories at once, to the same bits.
 
     >>> after_use(0.5, 1.0), after_use(6.5, 1.0)
     (0.75, 6.75)
     """
     return (record + score) / 2 + record // 2 + score // 2
-
-
-def after_uses(records: Floats, scores: Floats) -> Floats:
-    """:func:`after_use` of many memories, to the same bits."""
-    return (records + scores) / 2 + np.floor(records / 2) + np.floor(scores / 2)
 
 
 def relevance(record: float, accesses: int) -> float:

@@ -27,7 +27,7 @@ from ...memory.events import (
 from ...memory.records import Memory, memories_of
 from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
-from ...rules.temperature import after_use, after_uses, begun
+from ...rules.temperature import after_use, begun
 from ...rules.tiers import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
@@ -323,7 +323,7 @@ class State:
         cells = rows * WIDTH + 4
         numbers[cells] += 1
         numbers[cells + 1] = self.tick
-        table.use_records[rows] = after_uses(table.use_records[rows], scores)
+        table.use_records[rows] = after_use(table.use_records[rows], scores)
         self.touch(agents)
         slots = self.blocks.slots_of(agents)
         if table.sums.known and table.sums.knows_any(slots):
