@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from asking import asked
-
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
@@ -22,6 +20,7 @@ from model.memories import Refused, Rules
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
+from asking import asked
 from tiermem.testing import SmallEmbedder
 
 AGENTS = ("alice", "bob")
