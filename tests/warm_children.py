@@ -58,7 +58,7 @@ COMMANDS = {
     "run": ("agents.simulation.runs.run", "agents.simulation.runs.outputs", "pyarrow.parquet"),
     "resume": ("agents.simulation.runs.run", "agents.simulation.runs.outputs", "pyarrow.parquet"),
     "tiermem": (
-        "agents.interfaces.cli.commands.inspect",
+        "agents.interfaces.cli.commands.show",
         "agents.interfaces.cli.commands.memories",
         "pydantic",
         "rich.table",

@@ -18,7 +18,7 @@ COMMANDS = (
     "tiermem add crew --agent alice --tag fish 'Bob sold me a rotten fish for $50K, see ERR-42'",
     "tiermem add crew --agent alice 'Carol plays the violin on sundays'",
     "tiermem search crew --agent alice err-42",
-    "tiermem tiers crew",
+    "tiermem status crew --tiers",
 )
 WIDTH = 92
 

@@ -253,7 +253,7 @@ class StoreError(TierMemError):
     """mem0's store can't be used. The journal holds every memory; repair rebuilds the store."""
 
     what = "mem0's store can't be used"
-    hint = "the journal has every memory; rebuild the store with: tiermem repair BANK"
+    hint = "the journal has every memory; rebuild the store with: tiermem store rebuild BANK"
 
 
 class StoreDamaged(StoreError):

@@ -192,10 +192,10 @@ def test_kills_leave_a_chroma_store_that_syncs_or_asks_for_repair(tmp_path: Path
             bank = open_bank(folder, "manual")
             bank.repair_store()
         else:
-            message = f"tiermem repair {folder}"
+            message = f"tiermem store rebuild {folder}"
             bank.sync()
         with bank:
-            assert f"tiermem repair {folder}" in message
+            assert f"tiermem store rebuild {folder}" in message
             check_and_follow(bank, model, seed, acknowledged)
             assert_store_is_exact(bank)
             assert_vectors_are_in_the_store(bank)

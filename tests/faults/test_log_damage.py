@@ -406,7 +406,7 @@ def test_a_store_that_is_ahead_of_its_journal_is_noticed(tmp_path: Path) -> None
     _older(folder, tmp_path, storage={"sync": "close"}, store={})
     (folder / "bank.head").unlink()
     error = _refused(folder)
-    assert f"tiermem repair {folder}" in error.hint
+    assert f"tiermem store rebuild {folder}" in error.hint
     with _open(folder) as bank:  # which leaves the store alone
         with pytest.raises(BankDamaged, match=LOST):
             bank.sync()

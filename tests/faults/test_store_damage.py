@@ -70,7 +70,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_open_names_the_repair_and_the_repair_rebuilds_the_store(copy: Path, damage: str) -> None:
     DAMAGE[damage](copy)
-    with pytest.raises(StoreDamaged, match=f"tiermem repair {copy}"):
+    with pytest.raises(StoreDamaged, match=f"tiermem store rebuild {copy}"):
         MemoryBank.open(copy)
 
     with MemoryBank.open(copy, storage={"sync": "manual"}) as bank:

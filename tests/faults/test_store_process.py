@@ -76,7 +76,9 @@ def test_a_store_that_crashes_leaves_the_bank_at_work(folder: Path, number: int)
         bank.sync()
         signalled(bank, number)
         alice.add("second")
-        with pytest.raises(StoreDamaged, match=rf"crashes \(signal {number:d}\).*tiermem repair"):
+        with pytest.raises(
+            StoreDamaged, match=rf"crashes \(signal {number:d}\).*tiermem store rebuild"
+        ):
             bank.sync()
         alice.add("third")
         assert bank.sync() == 2
@@ -98,7 +100,7 @@ def test_a_commit_is_acknowledged_whatever_becomes_of_the_store(
         bank.engine.store._paused_until = 0.0
         alice.forget(gone.id)
         assert "lost this bank's memories" in problem(bank)
-        with pytest.raises(StoreDamaged, match="tiermem repair"):
+        with pytest.raises(StoreDamaged, match="tiermem store rebuild"):
             bank.sync()
         assert contents(bank) == ["second"]
         bank.repair_store()
@@ -141,7 +143,8 @@ def test_a_bank_closes_with_a_warning_if_the_process_of_its_store_does_not_start
         bank.agent("alice").add("first")
     assert "its process did not start within 1 seconds" in caplog.text
     assert "set store.timeout above 1" in caplog.text
-    assert f"the next opening brings the store up to date, or tiermem sync {folder}" in caplog.text
+    todo = f"the next opening brings the store up to date, or tiermem store sync {folder}"
+    assert todo in caplog.text
     with opened(folder, store={"timeout": 600}) as bank:
         assert_in_step(bank)
 

@@ -143,7 +143,7 @@ def test_a_spread_run_is_private(tmp_path: Path) -> None:
     done = run_command("run", scenario, "--out", run, *spread)
     assert done.code == 0, done.err
     check_private(run)
-    assert run_command("merge", run, "--out", tmp_path / "one").code == 0
+    assert run_command("store", "merge", run, "--out", tmp_path / "one").code == 0
     check_private(tmp_path / "one")
 
 

@@ -434,7 +434,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     settings, identity = bank.settings.store, bank.engine.journal.get("bank")
     dims = identity["embedder"]["dims"]
     store = Mem0Store(settings, folder.absolute(), dims, identity["id"])
-    repair = f"tiermem repair {quote(str(folder))}"
+    repair = f"tiermem store rebuild {quote(str(folder))}"
     if store.path is not None:
         if not store.path.is_dir():
             yield Finding("problem", "mem0", f"the store {store.path} is missing", repair)
@@ -443,7 +443,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             yield wrong
             if wrong.said.startswith("you may not read"):
                 return
-    late = f"only readers by mem0 need it: tiermem sync {quote(str(folder))}"
+    late = f"only readers by mem0 need it: tiermem store sync {quote(str(folder))}"
     if kept["stale"]:  # the next sync makes it anew, whatever it is
         yield Finding("warning", "mem0", "mem0's store is of another time", late)
         return

@@ -75,7 +75,7 @@ simulation:
   ticks: 100
 """
 _TEST = '''\
-"""Tests of the world NAME: run them with pytest. `tiermem check-world NAME:CLASS` tries more."""
+"""Tests of the world NAME: run them with pytest. `tiermem world check NAME:CLASS` tries more."""
 
 from NAME import CLASS, CLASSPolicy
 from tiermem import MemoryBank

@@ -68,7 +68,7 @@ def prepare(
             f"this bank's vectors come from {kept['name']} ({kept['dims']} dimensions) and can't "
             f"be mixed with those of {embedder.name} ({embedder.dims})",
             hint="open it with the embedder it was made with, or give it the other one with: "
-            "tiermem reembed BANK",
+            "tiermem store reembed BANK",
         )
     return embedder
 
@@ -242,5 +242,5 @@ def _strange_pickles(folder: Path, store: StoreSettings) -> Untrusted | None:
     return refusal(
         folder,
         f"open the files of its {store.provider} store, which can hold code",
-        f"or delete {files}, and rebuild it with: tiermem repair {quote(str(folder))}",
+        f"or delete {files}, and rebuild it with: tiermem store rebuild {quote(str(folder))}",
     )

@@ -243,7 +243,8 @@ class StoreSync:
         """Raise :class:`BankDamaged` if the store has commits that the journal lacks."""
         last = None if self._is_stale else self._store.recorded()
         if last is not None and not last.is_in(self._journal.head, self._journal.hash):
-            repair = f"rebuild mem0's store from it: tiermem repair {quote(str(self._place()))}"
+            place = quote(str(self._place()))
+            repair = f"rebuild mem0's store from it: tiermem store rebuild {place}"
             raise self._journal.lost_commits(last.commit, repair)
 
     def catch_up(self) -> None:
@@ -280,7 +281,7 @@ class StoreSync:
         An error that the next opening may mend by itself is reported apart.
         """
         self.check_record()
-        sync = f"tiermem sync {quote(str(self._place()))}"
+        sync = f"tiermem store sync {quote(str(self._place()))}"
         later = f"; the next opening brings the store up to date, or {sync}"
         with self._apart(StoreDamaged, StoreMismatch, ConfigError, CommitFailed, later=later):
             self.push()
@@ -548,7 +549,7 @@ class StoreSync:
                 if not self._store.is_inside_bank:
                     raise
                 self._refuse_an_empty_journal(error)
-            repair = f"tiermem repair {quote(str(self._place()))}"
+            repair = f"tiermem store rebuild {quote(str(self._place()))}"
             raise type(error)(error.why, hint=f"{_KEPT}: {repair}") from error
 
 

@@ -206,7 +206,7 @@ def find_on_board(bank: Engine, name: str, memory_id: str) -> Memory:
     except MemoryNotFound:
         raise MemoryNotFound(
             f"the board of {name} has no memory {memory_id!r:.80}",
-            hint="tiermem group and Group.all give ids",
+            hint="tiermem social group and Group.all give ids",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The laws of the world that a scenario names: ``tiermem check-world``."""
+"""The laws of the world that a scenario names: ``tiermem world check``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -74,8 +74,8 @@ def test_init_keeps_the_settings_that_it_is_given(tiermem: Command) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["advance", "crew"], ["compact", "crew"], ["compact", "crew", "-n"], ["prune", "crew"],
-     ["sync", "crew"], ["config"], ["init", "new"]],
+    [["advance", "crew"], ["compact", "crew"], ["compact", "crew", "-n"],
+     ["compact", "crew", "--prune"], ["store", "sync", "crew"], ["config"], ["init", "new"]],
     ids=" ".join,
 )  # fmt: skip
 def test_a_flag_that_changes_no_setting_says_so(
@@ -208,7 +208,7 @@ def test_search_does_not_count_as_use(tiermem: Command, folder: Path) -> None:
 def test_search_works_while_another_process_has_the_bank(tiermem: Command, folder: Path) -> None:
     with MemoryBank.open(folder):
         assert "fish" in tiermem("search", folder, "-a", "alice", "trading").out
-        assert tiermem("tiers", folder).code == 0
+        assert tiermem("status", folder, "--tiers").code == 0
         assert tiermem("add", folder, "-a", "alice", "x").is_one_error(1, str(os.getpid()))
 
 
@@ -277,7 +277,7 @@ def test_search_finds_cold_memories_that_mem0s_store_has(tiermem: Command, tmp_p
     tiermem("init", "crew")
     tiermem("add", "crew", "-a", "alice", "--temperature", "cold", "The bridge was built in stone")
     assert "stone" in tiermem("search", "crew", "-a", "alice", "bridge", "--include-cold").out
-    tiermem("sync", "crew")
+    tiermem("store", "sync", "crew")
     assert Path("crew/chroma").is_dir()
     assert "stone" in tiermem("search", "crew", "-a", "alice", "bridge", "--include-cold").out
 
@@ -303,24 +303,26 @@ def test_search_says_when_pins_leave_no_room(tiermem: Command, folder: Path) -> 
 
 
 def test_tiers_counts_by_agent(tiermem: Command, folder: Path) -> None:
-    found = tiermem("tiers", folder, "--json").json
+    found = tiermem("status", folder, "--tiers", "--json").json
     assert found["caps"] == {"pinned": 5, "critical": 10}
     assert found["agents"]["alice"] == {
         "pinned": 1, "critical": 0, "important": 0, "normal": 2, "low": 0,
     }  # fmt: skip
-    assert tiermem("tiers", folder).out.splitlines() == [
+    assert tiermem("status", folder, "--tiers").out.splitlines() == [
         "crew after tick 0: at most 5 pinned and 10 critical each",
         "agent\tpinned\tcritical\timportant\tnormal\tlow\tall",
         "alice\t1\t0\t0\t2\t0\t3",
         "bob\t0\t0\t0\t1\t0\t1",
         "(together)\t1\t0\t0\t3\t0\t4",
     ]
-    assert list(tiermem("tiers", folder, "-a", "bob", "--json").json["agents"]) == ["bob"]
+    assert list(tiermem("status", folder, "--tiers", "-a", "bob", "--json").json["agents"]) == [
+        "bob"
+    ]
 
 
 def test_tiers_of_an_empty_bank_is_nothing(tiermem: Command) -> None:
     tiermem("init", "crew")
-    assert tiermem("tiers", "crew").out.endswith("critical each: nothing\n")
+    assert tiermem("status", "crew", "--tiers").out.endswith("critical each: nothing\n")
 
 
 # pin and unpin
@@ -450,9 +452,9 @@ HOSTILE = [
     ["search", "crew", "-a", "alice", "query", "--tag", ""],
     ["search", "crew", "-a", "alice", "query", "--kind", "x"],
     ["search", "foreign", "-a", "alice", "query"],
-    ["tiers", "nowhere"],
-    ["tiers", "foreign"],
-    ["tiers", "crew", "-a", "zed"],
+    ["status", "nowhere", "--tiers"],
+    ["status", "foreign", "--tiers"],
+    ["status", "crew", "--tiers", "-a", "zed"],
     ["pin", "crew", "-a", "alice"],
     ["pin", "crew", "-a", "alice", ""],
     ["pin", "crew", "-a", "alice", "0"],

@@ -19,7 +19,7 @@ def tiermem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPro
 
 def test_without_arguments_it_shows_its_commands() -> None:
     shown = tiermem().stdout
-    assert "repair" in shown
+    assert "store rebuild" in shown
     assert "config" in shown
 
 
@@ -84,10 +84,10 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
         ("config --set memory.max_pinned", "--set memory.max_pinned", "a key, = and a value"),
         ("config --config absent.yaml", "absent.yaml: there is no such file", "check the path"),
         ("config --config bad.yaml", "bad.yaml:2: memory.max_pinned", "put it right there"),
-        ("repair nowhere", *NO_BANK),
-        ("repair empty", "there is no bank in empty", "tiermem init empty"),
-        ("repair done", "there is no bank in done", "the run's bank is done/bank"),
-        ("repair foreign", "can't be read", "restore a backup or a checkpoint"),
+        ("store rebuild nowhere", *NO_BANK),
+        ("store rebuild empty", "there is no bank in empty", "tiermem init empty"),
+        ("store rebuild done", "there is no bank in done", "the run's bank is done/bank"),
+        ("store rebuild foreign", "can't be read", "restore a backup or a checkpoint"),
         ("init crew", "crew is a bank already", "tiermem status crew"),
         ("init done", "done is a run", "choose another folder"),
         ("add nowhere --agent alice hello", *NO_BANK),
@@ -104,11 +104,11 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
         ("show crew --agent bob", "crew has no agent 'bob'", "tiermem show crew"),
         ("show crew --query x", "--agent is missing", "give --agent"),
         ("show done --tick 9", "there is no tick 9", "from 0 to 2"),
-        ("tiers crew --agent bob", "crew has no agent bob", "it has alice"),
+        ("status crew --tiers --agent bob", "crew has no agent bob", "it has alice"),
         ("status nowhere", *NO_BANK),
         ("compact nowhere", *NO_BANK),
-        ("prune nowhere", *NO_BANK),
-        ("vacuum nowhere", *NO_BANK),
+        ("compact nowhere --prune", *NO_BANK),
+        ("store vacuum nowhere", *NO_BANK),
         ("export crew --to out.jsonl", "out.jsonl exists already", "--force"),
         ("export crew --to out.txt", "what sort of file", ".jsonl or .parquet"),
         ("import crew bad.jsonl", "bad.jsonl, line 2: not JSON", "a line is an object"),
@@ -177,11 +177,11 @@ def test_repairing_a_bank_in_use_names_the_holder(tmp_path: Path) -> None:
     import os
 
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}):
-        done = tiermem("repair", str(tmp_path / "bank"))
+        done = tiermem("store", "rebuild", str(tmp_path / "bank"))
     assert done.returncode == 1
     assert str(os.getpid()) in done.stderr
 
 
 def test_repair_without_a_journal_makes_no_files(tmp_path: Path) -> None:
-    tiermem("repair", "nowhere", cwd=tmp_path)
+    tiermem("store", "rebuild", "nowhere", cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []

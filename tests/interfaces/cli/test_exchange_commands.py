@@ -188,7 +188,7 @@ def test_an_import_reads_standard_input(
     data = b'\xef\xbb\xbf{"content": "piped", "tier": 1}\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert tiermem("import", other, "-", "-a", "alice").code == 0
-    assert tiermem("tiers", other, "--json").json["agents"]["alice"]["critical"] == 1
+    assert tiermem("status", other, "--tiers", "--json").json["agents"]["alice"]["critical"] == 1
 
 
 def test_a_dry_run_checks_all_and_stores_nothing(tiermem: Command, other: Path) -> None:

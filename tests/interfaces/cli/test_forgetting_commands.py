@@ -81,10 +81,10 @@ def test_a_purged_memory_is_gone_and_its_text_after_a_vacuum(
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         f"alice forgot for good: {first}",
-        f"free space of files may still have the text until: tiermem vacuum {folder}",
+        f"free space of files may still have the text until: tiermem store vacuum {folder}",
     ]
     assert tiermem("restore", folder, "-a", "alice", first).is_one_error(1, "alice has no memory")
-    assert tiermem("vacuum", folder).code == 0
+    assert tiermem("store", "vacuum", folder).code == 0
     for path in folder.rglob("*"):
         if path.is_file():
             assert b"4711" not in path.read_bytes()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.interfaces.cli.app import COMMANDS, _command
+from agents.interfaces.cli.app import _REPLACED, COMMANDS, _command
 
 Command = Callable[..., Any]
 
@@ -34,8 +34,8 @@ def test_every_command_has_one_line_in_a_panel() -> None:
     for panel, entries in COMMANDS.items():
         if entries:
             start = next(i for i, line in enumerate(lines) if line.startswith(f"╭─ {panel} ─"))
-            names = [line.split()[1] for line in lines[start + 1 : start + 1 + len(entries)]]
-            assert names == [name for name, _, _ in entries]
+            for line, (name, _, _) in zip(lines[start + 1 :], entries, strict=False):
+                assert line.startswith(f"│ {name} ")
             assert lines[start + 1 + len(entries)].startswith("╰─")
 
 
@@ -71,7 +71,7 @@ finally:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_explains_itself(tiermem: Command, name: str) -> None:
-    done = tiermem(name, "--help")
+    done = tiermem(*name.split(), "--help")
     assert (done.code, done.err) == (0, "")
     assert re.search(rf"Usage: tiermem {name}\b", done.out)
 
@@ -89,7 +89,7 @@ def test_the_help_of_a_command_names_values_and_fits_80_columns(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_argument_and_option_is_explained_in_a_sentence(name: str) -> None:
-    below = [_command(name)]
+    below = [_command(name.split()[0])]
     for command in below:
         below += getattr(command, "commands", {}).values()
         assert command.help.split("\n\n")[0].endswith((".", "?"))
@@ -111,7 +111,7 @@ def test_the_help_of_no_command_imports_the_engine() -> None:
 import sys
 from agents.interfaces.cli.app import COMMANDS, main
 for name in [each[0] for entries in COMMANDS.values() for each in entries]:
-    sys.argv = ["tiermem", name, "--help"]
+    sys.argv = ["tiermem", *name.split(), "--help"]
     try:
         main()
     except SystemExit:
@@ -127,6 +127,26 @@ def test_a_typing_error_gets_a_suggestion(tiermem: Command) -> None:
     done = tiermem("serach")
     assert done.code == 2
     assert "Did you mean 'search'" in done.err
+
+
+@pytest.mark.parametrize("name", sorted({name.split()[0] for name in NAMES if " " in name}))
+def test_a_group_lists_its_commands(tiermem: Command, name: str) -> None:
+    below = [each.split()[1] for each in NAMES if each.startswith(f"{name} ")]
+    for done in (tiermem(name), tiermem(name, "--help")):
+        assert f"Usage: tiermem {name} " in done.out
+        assert [each for each in below if f"│ {each} " not in done.out] == []
+
+
+@pytest.mark.parametrize("word", sorted(_REPLACED))
+def test_a_word_that_is_gone_says_what_does_it_now(tiermem: Command, word: str) -> None:
+    done = tiermem(word, "crew")
+    assert done.is_one_error(2, f"tiermem has no command {word}; use {_REPLACED[word]}")
+    named = _REPLACED[word].removeprefix("tiermem ")
+    assert word == "bench" or any(f"{named} ".startswith(f"{name} ") for name in NAMES)
+
+
+def test_analyze_is_spelled_in_both_ways(tiermem: Command) -> None:
+    assert tiermem("analyze", "--help").out == tiermem("analyse", "--help").out
 
 
 def test_no_command_at_all_shows_the_help(tiermem: Command) -> None:

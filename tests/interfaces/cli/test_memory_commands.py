@@ -65,7 +65,7 @@ def test_status_says_how_far_the_store_is_behind(tiermem: Command, tmp_path: Pat
         tiermem("add", tmp_path / "bank", "--agent", "alice", text)
     head = MemoryBank.at(tmp_path / "bank").engine.journal.head
     assert store() == f"store\tchroma, {head} commits behind the journal"
-    tiermem("sync", tmp_path / "bank")
+    tiermem("store", "sync", tmp_path / "bank")
     assert store() == "store\tchroma, in step"
     tiermem("add", tmp_path / "bank", "--agent", "alice", "the mill is shut")
     assert store() == "store\tchroma, 1 commit behind the journal"
@@ -203,7 +203,7 @@ def test_a_preset_that_compacts_on_closing_does_not_make_prune_compact(
     tiermem: Command, folder: Path
 ) -> None:
     before = state(folder)
-    assert tiermem("prune", folder, "--preset", "hot-warm-cold").out == (
+    assert tiermem("compact", folder, "--prune", "--preset", "hot-warm-cold").out == (
         "archived 0 cold memories\n"
     )
     assert state(folder) == before
@@ -214,7 +214,7 @@ def test_a_preset_that_compacts_on_closing_does_not_make_prune_compact(
 
 def test_prune_archives_what_the_dry_run_lists(tiermem: Command, folder: Path) -> None:
     few: Callable[..., Any] = lambda *more: tiermem(  # noqa: E731
-        "prune", folder, "--set", "temperature.max_cold_items=3", *more
+        "compact", folder, "--prune", "--set", "temperature.max_cold_items=3", *more
     )
     before = state(folder)
     would = few("--dry-run")
@@ -240,7 +240,7 @@ def test_vacuum_says_sizes_and_leaves_nothing_of_what_was_forgotten(
         for memory in secret:
             alice.forget(memory.id)
     before = state(folder)
-    done = tiermem("vacuum", folder)
+    done = tiermem("store", "vacuum", folder)
     assert (done.code, done.err) == (0, "")
     assert re.match(r"journal: [\d.,]+ kB → [\d.,]+ kB\n", done.out)
     for path in folder.rglob("*"):
@@ -252,19 +252,19 @@ def test_vacuum_says_sizes_and_leaves_nothing_of_what_was_forgotten(
 # Mistakes
 
 
-@pytest.mark.parametrize("command", ["status", "compact", "prune", "vacuum"])
+@pytest.mark.parametrize("command", ["status", "compact", "compact --prune", "store vacuum"])
 def test_a_missing_bank_is_one_clear_error(tiermem: Command, command: str) -> None:
-    assert tiermem(command, "nowhere").is_one_error(1, "there is no bank in nowhere")
+    assert tiermem(*command.split(), "nowhere").is_one_error(1, "there is no bank in nowhere")
     assert not Path("nowhere").exists()
 
 
-@pytest.mark.parametrize("command", ["status", "compact", "prune"])
+@pytest.mark.parametrize("command", ["status", "compact", "compact --prune"])
 def test_an_unknown_agent_is_told_who_there_is(
     tiermem: Command, folder: Path, command: str
 ) -> None:
     before = state(folder)
-    tiermem(command, folder, "-a", "bobby").is_one_error(1, "no agent bobby", "alice, bob")
-    tiermem(command, folder, "-a", "*").is_one_error(2, "'*' is not an agent id")
+    tiermem(*command.split(), folder, "-a", "bobby").is_one_error(1, "no agent bobby", "alice, bob")
+    tiermem(*command.split(), folder, "-a", "*").is_one_error(2, "'*' is not an agent id")
     assert state(folder) == before
 
 

@@ -1,4 +1,4 @@
-"""``tiermem merge`` of a run that somebody else made runs nothing, calls nobody, trusts nothing."""
+"""``tiermem store merge`` of a stranger's run runs nothing, calls nobody, trusts nothing."""
 
 import shutil
 from pathlib import Path
@@ -56,12 +56,12 @@ def test_its_code_is_not_run(tmp_path: Path, engine: tuple[object, ...]) -> None
     run, out, seen = made(tmp_path, *engine), tmp_path / "one", tmp_path / "seen"
     code = run / "code" / "worlds_for_tests.py"
     code.write_text(f"import pathlib\npathlib.Path({str(seen)!r}).touch()\n{code.read_text()}")
-    refused = run_command("merge", run, "--out", out)
+    refused = run_command("store", "merge", run, "--out", out)
     assert refused.is_one_error(1, "run the code of 'worlds_for_tests:Stones'", "tiermem trust")
     assert not out.exists()
     assert not seen.exists()
     assert run_command("trust", run).code == 0
-    assert run_command("merge", run, "--out", out).code == 0
+    assert run_command("store", "merge", run, "--out", out).code == 0
     assert seen.exists()
 
 
@@ -73,7 +73,7 @@ def test_its_servers_are_not_asked(
     run, out = made(tmp_path, *engine, world="market", agents=6), tmp_path / "one"
     with OpenAIServer() as server:
         change(run, **{section: endpoint(server)}, simulation={"policy": "llm"})
-        refused = run_command("merge", run, "--out", out)
+        refused = run_command("store", "merge", run, "--out", out)
         assert refused.is_one_error(1, server.url, "tiermem trust")
         assert not server.requests
     assert not out.exists()
@@ -82,7 +82,7 @@ def test_its_servers_are_not_asked(
 def test_a_copy_of_a_run_without_wishes_is_no_more_trusted_than_the_run(tmp_path: Path) -> None:
     run = made(tmp_path, *ENGINES["spread"], world="market", agents=6)
     out = tmp_path / "one"
-    assert run_command("merge", run, "--out", out).code == 0  # nothing but ours runs
+    assert run_command("store", "merge", run, "--out", out).code == 0  # nothing but ours runs
     assert not (out / "run.seal").exists()
     for folder in (run, out):
         change(folder, simulation={"world": "subprocess:Popen"})
@@ -104,7 +104,7 @@ def test_what_its_bank_remembers_is_no_more_trusted_in_the_copy(tmp_path: Path) 
         config.write_text(yaml.safe_dump(settings))
         with pytest.raises(Untrusted, match="LLM openai"):
             tell(run)
-        assert run_command("merge", run, "--out", out).code == 0
+        assert run_command("store", "merge", run, "--out", out).code == 0
         with pytest.raises(Untrusted, match="LLM openai"):
             tell(out)
         assert not server.requests

@@ -33,7 +33,7 @@ def faded(tiermem: Command, scenario: Write) -> Path:
 
 def by_view(tiermem: Command, run: Path) -> dict[str, int]:
     """How many memories each view says there are."""
-    tiers = tiermem("tiers", run / "bank", "--json").json["agents"]
+    tiers = tiermem("status", run / "bank", "--tiers", "--json").json["agents"]
     status = tiermem("status", run / "bank", "--json").json
     last = pq.read_table(run / "ticks.parquet").to_pylist()[-1]
     shown = tiermem("show", run, "--json").json
@@ -68,7 +68,7 @@ def test_every_view_counts_the_same_memories(tiermem: Command, faded: Path) -> N
     assert status["temperatures"]["cold"]["items"] > 5
     assert pq.read_table(faded / "ticks.parquet").to_pylist()[15]["expired"] == 1
     last = pq.read_table(faded / "ticks.parquet").to_pylist()[-1]
-    tiers = tiermem("tiers", faded / "bank", "--json").json["agents"]
+    tiers = tiermem("status", faded / "bank", "--tiers", "--json").json["agents"]
     for name in TIERS:
         assert last[name] == sum(own[name] for own in tiers.values())
         assert last[name] == status["tiers"][name]["items"]
@@ -78,7 +78,7 @@ def test_an_expired_memory_that_waits_for_the_sweep_is_counted_nowhere(
     tiermem: Command, faded: Path
 ) -> None:
     bank = faded / "bank"
-    before = tiermem("tiers", bank, "--json").json["agents"]
+    before = tiermem("status", bank, "--tiers", "--json").json["agents"]
     with MemoryBank.open(bank) as opened:
         alice = opened.agent("alice")
         alice.add("warm for a while", ttl=2)
@@ -92,7 +92,7 @@ def test_an_expired_memory_that_waits_for_the_sweep_is_counted_nowhere(
             sum(own.values()) for own in before.values()
         )
 
-    assert tiermem("tiers", bank, "--json").json["agents"] == before
+    assert tiermem("status", bank, "--tiers", "--json").json["agents"] == before
     everything = {name: sum(own[name] for own in before.values()) for name in TIERS}
     status = tiermem("status", bank, "--json").json
     assert {name: each["items"] for name, each in status["tiers"].items()} == everything

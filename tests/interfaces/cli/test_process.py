@@ -87,26 +87,6 @@ def test_a_result_that_can_not_be_printed_is_an_error(place: Path) -> None:
 # Signals
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["TERM", "INT"]
-)
-def test_a_bench_that_is_stopped_says_so_and_leaves_nothing_behind(
-    tmp_path: Path, number: int, code: int
-) -> None:
-    arguments = [TIERMEM, "bench", "--agents", "500", "--ticks", "1000"]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        while not list(tmp_path.glob("tiermem-bench-*/*/journal.db")):
-            time.sleep(0.05)
-        process.send_signal(number)
-        out, err = ended(process)
-    assert process.returncode == code
-    assert (out, err) == ("", "tiermem: stopped; nothing was kept of it\n")
-    assert list(tmp_path.glob("tiermem-*")) == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_an_import_that_is_stopped_says_that_nothing_was_stored(place: Path, number: int) -> None:
     with subprocess.Popen(
@@ -161,7 +141,7 @@ def test_a_store_is_not_damaged_because_chromadb_is_missing(tmp_path: Path, plac
     with MemoryBank.open(tmp_path / "crew") as bank:
         bank.agent("alice").add("The well is in the north")
     before = sorted(path.name for path in (tmp_path / "crew").iterdir())
-    done = without("chromadb", place, "repair", str(tmp_path / "crew"))
+    done = without("chromadb", place, "store", "rebuild", str(tmp_path / "crew"))
     assert done.returncode == 2
     assert "pip install 'chromadb" in done.stderr.splitlines()[2]
     assert sorted(path.name for path in (tmp_path / "crew").iterdir()) == before

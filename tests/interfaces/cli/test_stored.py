@@ -1,4 +1,4 @@
-"""What is stored is told, and mem0's store is left to ``tiermem sync``."""
+"""What is stored is told, and mem0's store is left to ``tiermem store sync``."""
 
 import subprocess
 import sys
@@ -44,9 +44,9 @@ def test_commands_leave_mem0s_store_to_sync(tiermem: Command) -> None:
     assert tiermem("add", "crew", "--agent", "a", "one").code == 0
     assert tiermem("import", "crew", write(ROWS)).code == 0
     assert not Path("crew/chroma").exists()
-    done = tiermem("sync", "crew")
+    done = tiermem("store", "sync", "crew")
     assert (done.code, done.out) == (0, "wrote 4 memories to mem0's store\n")
-    assert tiermem("sync", "crew", "--json").json == {"written": 0}
+    assert tiermem("store", "sync", "crew", "--json").json == {"written": 0}
     with MemoryBank.open("crew", storage={"sync": "manual"}) as opened:
         assert_store_is_exact(opened)
 
@@ -75,7 +75,7 @@ def test_a_reader_by_mem0_gets_a_store_that_is_up_to_date(tiermem: Command) -> N
         ("search", "crew", "--agent", "a", "one"),
         ("status", "crew"),
         ("show", "crew", "--agent", "a"),
-        ("tiers", "crew"),
+        ("status", "crew", "--tiers"),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -100,7 +100,7 @@ def test_an_import_whose_store_fails_is_done_and_says_so(tiermem: Command) -> No
         out, err = ended(child)
     assert (child.returncode, out) == (0, "stored 3 memories of 1 agent\n")
     assert "the memories are kept, but mem0's store lacks some" in err
-    assert "tiermem repair" in err
+    assert "tiermem store rebuild" in err
     in_the_way.unlink()
     with MemoryBank.open("crew") as opened:
         assert opened.agent("a").count() == 3

@@ -9,6 +9,8 @@ import pytest
 from agents import MemoryBank
 
 Command = Callable[..., Any]
+BANK = "BANK"
+"""Stands for the folder of the bank."""
 
 RAIN = "it rains"
 
@@ -23,11 +25,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_tell_and_take_back(tiermem: Command, folder: Path) -> None:
-    told = tiermem("tell", folder, "-a", "alice", "1", "--to", "bob", "--to", "carol")
+    told = tiermem("social", "tell", folder, "-a", "alice", "1", "--to", "bob", "--to", "carol")
     assert told == (0, "alice told bob\nalice told carol\n", "")
-    again = tiermem("tell", folder, "-a", "alice", "1", "--to", "bob", "--json").json
+    again = tiermem("social", "tell", folder, "-a", "alice", "1", "--to", "bob", "--json").json
     assert [(each["listener"], each["is_new"]) for each in again["told"]] == [("bob", False)]
-    back = tiermem("tell", folder, "-a", "alice", "1", "--retract", "--correction", "It is honest")
+    back = tiermem(
+        "social", "tell", folder, "-a", "alice", "1", "--retract", "--correction", "It is honest"
+    )
     assert back.out == "alice told bob\nalice told carol\n"
     found = tiermem("search", folder, "-a", "bob", "agent_X", "--json").json["results"]
     assert {each["content"] for each in found} == {"It is honest", RAIN}
@@ -37,7 +41,7 @@ def test_tell_and_take_back(tiermem: Command, folder: Path) -> None:
 
 
 def test_nobody_is_told_who_is_not_in_the_bank(tiermem: Command, folder: Path) -> None:
-    done = tiermem("tell", folder, "-a", "alice", "1", "--to", "bob", "--to", "zedd")
+    done = tiermem("social", "tell", folder, "-a", "alice", "1", "--to", "bob", "--to", "zedd")
     assert (done.code, done.out) == (1, "")
     assert len(done.err.splitlines()) == 3
     assert "has no agent zedd" in done.err
@@ -49,15 +53,15 @@ def test_nobody_is_told_who_is_not_in_the_bank(tiermem: Command, folder: Path) -
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("believe", "-a", "alice", "zedd", "0.3"),
-        ("believe", "-a", "alice", "zedd"),
-        ("group", "guild", "--join", "bob", "--join", "zedd"),
+        ("social", "believe", BANK, "-a", "alice", "zedd", "0.3"),
+        ("social", "believe", BANK, "-a", "alice", "zedd"),
+        ("social", "group", BANK, "guild", "--join", "bob", "--join", "zedd"),
     ],
 )
 def test_a_name_that_the_bank_does_not_have_is_a_mistake(
     tiermem: Command, folder: Path, arguments: tuple[str, ...]
 ) -> None:
-    done = tiermem(arguments[0], folder, *arguments[1:])
+    done = tiermem(*[folder if word == BANK else word for word in arguments])
     assert (done.code, done.out) == (1, "")
     assert "has no agent zedd" in done.err
     assert "it has alice, bob" in done.err
@@ -69,13 +73,13 @@ def test_a_name_that_the_bank_does_not_have_is_a_mistake(
 def test_a_teller_of_an_imported_memory_can_be_believed(
     tiermem: Command, folder: Path, tmp_path: Path
 ) -> None:
-    tiermem("tell", folder, "-a", "alice", "1", "--to", "bob")
+    tiermem("social", "tell", folder, "-a", "alice", "1", "--to", "bob")
     rows, other = tmp_path / "bob.jsonl", tmp_path / "other"
     assert tiermem("export", folder, "-a", "bob", "--to", rows).code == 0
     with MemoryBank.open(other, storage={"sync": "manual"}) as bank:
         bank.agent("dan").add(RAIN)
     assert tiermem("import", other, rows).code == 0
-    done = tiermem("believe", other, "-a", "bob", "alice", "0.3")
+    done = tiermem("social", "believe", other, "-a", "bob", "alice", "0.3")
     assert done.out == "bob trusts alice: 0.3\n"
     with MemoryBank.open(other) as bank:
         assert bank.agents() == ["bob", "dan"]
@@ -85,15 +89,15 @@ def test_a_teller_of_an_imported_memory_can_be_believed(
 def test_a_group_that_is_not_there_says_how_to_make_it(
     tiermem: Command, folder: Path, more: tuple[str, ...]
 ) -> None:
-    done = tiermem("group", folder, "guild", *more)
+    done = tiermem("social", "group", folder, "guild", *more)
     assert (done.code, done.out) == (2, "")
     assert "there is no group guild" in done.err
     assert "--join AGENT" in done.err
 
 
 def test_a_stranger_is_told_to_join(tiermem: Command, folder: Path) -> None:
-    assert tiermem("group", folder, "guild", "--join", "alice").code == 0
-    done = tiermem("group", folder, "guild", "--post", "noon", "-a", "bob")
+    assert tiermem("social", "group", folder, "guild", "--join", "alice").code == 0
+    done = tiermem("social", "group", folder, "guild", "--post", "noon", "-a", "bob")
     assert "bob is not a member of a group guild" in done.err
     assert "an agent has to join a group first" in done.err
 
@@ -136,14 +140,15 @@ def test_add_links_memories(tiermem: Command, folder: Path) -> None:
 
 
 def test_believe_sets_and_shows(tiermem: Command, folder: Path) -> None:
-    assert tiermem("believe", folder, "-a", "alice", "bob").out == "alice trusts bob: 1\n"
-    assert tiermem("believe", folder, "-a", "alice", "bob", "0.2").out == "alice trusts bob: 0.2\n"
-    assert tiermem("believe", folder, "-a", "alice", "bob", "--json").json["trust"] == 0.2
+    trust = ("social", "believe", folder, "-a", "alice", "bob")
+    assert tiermem(*trust).out == "alice trusts bob: 1\n"
+    assert tiermem(*trust, "0.2").out == "alice trusts bob: 0.2\n"
+    assert tiermem(*trust, "--json").json["trust"] == 0.2
 
 
 def test_a_group_is_made_written_and_left(tiermem: Command, folder: Path) -> None:
-    assert tiermem("group", folder, "guild", "--join", "alice", "--join", "bob").code == 0
-    done = tiermem("group", folder, "guild", "--post", "noon", "-a", "bob", "--json").json
+    assert tiermem("social", "group", folder, "guild", "--join", "alice", "--join", "bob").code == 0
+    done = tiermem("social", "group", folder, "guild", "--post", "noon", "-a", "bob", "--json").json
     assert done["members"] == ["alice", "bob"]
     assert [(row["by"], row["text"]) for row in done["board"]] == [("bob", "noon")]
     found = tiermem("search", folder, "-a", "alice", "noon", "--groups", "--json").json["results"]
@@ -151,41 +156,41 @@ def test_a_group_is_made_written_and_left(tiermem: Command, folder: Path) -> Non
     explained = tiermem("search", folder, "-a", "alice", "noon", "--groups", "--explain").out
     assert "chosen from the board of guild" in explained
     assert ", 1 group after tick" in tiermem("status", folder).out
-    assert tiermem("group", folder, "guild", "--leave", "alice").code == 0
-    listed = tiermem("group", folder, "--json").json
+    assert tiermem("social", "group", folder, "guild", "--leave", "alice").code == 0
+    listed = tiermem("social", "group", folder, "--json").json
     assert "bob" in str(listed)
     assert "alice" not in str(listed)
 
 
 def test_a_group_forgets_what_is_on_its_board(tiermem: Command, folder: Path) -> None:
-    tiermem("group", folder, "guild", "--join", "bob")
+    tiermem("social", "group", folder, "guild", "--join", "bob")
     for text in ("noon", "4711", "4712"):
-        tiermem("group", folder, "guild", "--post", text, "-a", "bob")
-    board = tiermem("group", folder, "guild", "--json").json["board"]
+        tiermem("social", "group", folder, "guild", "--post", text, "-a", "bob")
+    board = tiermem("social", "group", folder, "guild", "--json").json["board"]
     ids = [row["id"] for row in board]
-    assert f"{ids[1]}\t0\tbob\t4711" in tiermem("group", folder, "guild").out.splitlines()
-    done = tiermem("group", folder, "guild", "--forget", ids[1], "--forget", "3")
+    assert f"{ids[1]}\t0\tbob\t4711" in tiermem("social", "group", folder, "guild").out.splitlines()
+    done = tiermem("social", "group", folder, "guild", "--forget", ids[1], "--forget", "3")
     assert (done.code, done.err) == (
         0,
-        f"free space of files may still have the text until: tiermem vacuum {folder}\n",
+        f"free space of files may still have the text until: tiermem store vacuum {folder}\n",
     )
     assert done.out.splitlines()[2:] == [f"{ids[0]}\t0\tbob\tnoon"]
-    done = tiermem("group", folder, "guild", "--forget", "1", "--json")
+    done = tiermem("social", "group", folder, "guild", "--forget", "1", "--json")
     assert (done.json["board"], done.err) == ([], "")
-    assert tiermem("vacuum", folder).code == 0
+    assert tiermem("store", "vacuum", folder).code == 0
     for path in folder.rglob("*"):
         if path.is_file():
             assert b"4711" not in path.read_bytes()
 
 
 def test_a_group_forgets_all_that_is_named_or_nothing(tiermem: Command, folder: Path) -> None:
-    tiermem("group", folder, "guild", "--join", "bob", "--post", "noon", "-a", "bob")
+    tiermem("social", "group", folder, "guild", "--join", "bob", "--post", "noon", "-a", "bob")
     with MemoryBank.at(folder) as bank:
         own = bank.agent("bob").all()[0].id
         before = bank.state_hash()
     for wrong in ("2", own, "", "x" * 5000):
-        done = tiermem("group", folder, "guild", "--forget", "1", "--forget", wrong)
-        assert done.is_one_error(1, "the board of guild has no memory", "tiermem group")
+        done = tiermem("social", "group", folder, "guild", "--forget", "1", "--forget", wrong)
+        assert done.is_one_error(1, "the board of guild has no memory", "tiermem social group")
     with MemoryBank.at(folder) as bank:
         assert bank.state_hash() == before
 

@@ -43,9 +43,10 @@ def test_a_strangers_qdrant_store_runs_nothing(tmp_path: Path) -> None:
         bank.agent("alice").add("hello")
     poison(folder, tmp_path / "ran")
     assert "which can hold code" in run_command("doctor", folder).out
-    for command in (("add", folder, "-a", "alice", "hi"), ("repair", folder), ("vacuum", folder)):
-        assert run_command(*command).is_one_error(1, "which can hold code", "tiermem trust")
-    for command in ("status", "export", "show", "tiers"):
+    for command in ("add BANK -a alice hi", "store rebuild BANK", "store vacuum BANK"):
+        words = [folder if word == "BANK" else word for word in command.split()]
+        assert run_command(*words).is_one_error(1, "which can hold code", "tiermem trust")
+    for command in ("status", "export", "show"):
         assert run_command(command, folder).code == 0
     assert "hello" in run_command("search", folder, "-a", "alice", "hello").out
     assert not (tmp_path / "ran").exists()

@@ -25,7 +25,7 @@ def test_a_key_supersedes_and_history_has_both(tiermem: Command, folder: Path) -
     assert "(pinned, hot): I am vegan" in done.out
     assert "in place of: I eat meat" in done.out
     assert "full" not in done.out
-    shown = tiermem("history", folder, "-a", "alice", "diet").out.splitlines()
+    shown = tiermem("show", folder, "-a", "alice", "--key", "diet").out.splitlines()
     assert [line.split("\t")[1:] for line in shown[2:]] == [
         ["0", "normal", "archived", "I eat meat"],
         ["0", "pinned", "active", "I am vegan"],
@@ -37,9 +37,9 @@ def test_update_takes_an_id_and_keeps_the_rest(tiermem: Command, folder: Path) -
     assert done.json["content"] == "Bob sells fish"
     assert done.json["metadata"]["place"] == "sea"
     for name in ("2", "3", done.json["id"]):
-        told = tiermem("history", folder, "-a", "alice", name, "--json").json["results"]
+        told = tiermem("show", folder, "-a", "alice", "--key", name, "--json").json["results"]
         assert [each["content"] for each in told] == ["Bob sells boats", "Bob sells fish"]
-    assert "nothing" in tiermem("history", folder, "-a", "alice", "nowhere").out
+    assert "nothing" in tiermem("show", folder, "-a", "alice", "--key", "nowhere").out
     low = tiermem("update", folder, "-a", "alice", "1", "I fast", "--tier", "low", "--json").json
     assert low["tier"] == "low"
     value = ("--value", '{"days": [1]}', "--json")
@@ -79,4 +79,4 @@ def test_a_repetition_says_so(tiermem: Command, tmp_path: Path) -> None:
     tiermem("add", folder, "-a", "alice", "Bob likes fish")
     done = tiermem("add", folder, "-a", "alice", "bob likes FISH")
     assert "stored before" in done.out
-    assert tiermem("tiers", folder, "--json").json["agents"]["alice"]["normal"] == 1
+    assert tiermem("status", folder, "--tiers", "--json").json["agents"]["alice"]["normal"] == 1

@@ -1,4 +1,4 @@
-"""``tiermem new-world`` and ``tiermem check-world``, as a user types them."""
+"""``tiermem world new`` and ``tiermem world check``, as a user types them."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ SOUND_STATE = COUNTER[COUNTER.index("    def get_state") : COUNTER.index("\nclas
 
 
 def check(tiermem: Command, *more: object) -> Any:
-    return tiermem("check-world", "counter:Counter", "--policy", "counter:Adds", *more)
+    return tiermem("world", "check", "counter:Counter", "--policy", "counter:Adds", *more)
 
 
 def spoil(here: Path, old: str = "", new: str = "") -> None:
@@ -66,7 +66,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_new_world_runs_is_tested_and_is_sound_as_it_is(tiermem: Command, here: Path) -> None:
-    made = tiermem("new-world", "night_market")
+    made = tiermem("world", "new", "night_market")
     assert made.code == 0
     assert sorted(path.name for path in here.iterdir()) == [
         "night_market.py", "night_market.yaml", "test_night_market.py",
@@ -168,16 +168,16 @@ def test_problems_are_json_on_request(tiermem: Command, here: Path) -> None:
 @pytest.mark.slow
 def test_a_scenario_gives_agents_and_options(tiermem: Command, here: Path) -> None:
     folder = here / "mine"
-    assert tiermem("new-world", "oasis", "--out", folder).code == 0
+    assert tiermem("world", "new", "oasis", "--out", folder).code == 0
     given = ("oasis:Oasis", "--scenario", folder / "oasis.yaml", "--ticks", 4)
-    assert tiermem("check-world", *given, "-q") == (0, "", "")
+    assert tiermem("world", "check", *given, "-q") == (0, "", "")
 
 
 @pytest.mark.slow
 @pytest.mark.long_after(1)
 @pytest.mark.parametrize("world", ["market", "household", "rumor"])
 def test_the_built_in_worlds_are_sound(tiermem: Command, here: Path, world: str) -> None:
-    done = tiermem("check-world", world, "--ticks", 6, "--set", "simulation.agents=6")
+    done = tiermem("world", "check", world, "--ticks", 6, "--set", "simulation.agents=6")
     assert done.code == 0, done
 
 
@@ -189,19 +189,19 @@ def test_a_world_that_raises_is_three_lines(tiermem: Command, here: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["check-world", "nowhere:World"], "nowhere can't be imported"),
-        (["check-world", "counter:Nothing"], "counter has no class 'Nothing'"),
-        (["check-world", "counter:Adds"], "counter:Adds has no setup"),
-        (["check-world", "nonsense"], "there is no world 'nonsense'"),
-        (["check-world", "counter:Counter"], "Counter has no rules()"),
-        (["check-world", "market", "--policy", "llm"], "can't be tried again"),
-        (["check-world", "counter:Counter", "--policy", "counter:Counter"], "has no decide()"),
-        (["check-world", "market", "--scenario", "none.yaml"], "none.yaml"),
-        (["new-world", "night market"], "can't be the name of a module"),
-        (["new-world", "class"], "can't be the name of a module"),
-        (["new-world", "../up"], "can't be the name of a module"),
-        (["new-world", "random"], "would hide another module"),
-        (["new-world", "test_me"], "would hide another module"),
+        (["world", "check", "nowhere:World"], "nowhere can't be imported"),
+        (["world", "check", "counter:Nothing"], "counter has no class 'Nothing'"),
+        (["world", "check", "counter:Adds"], "counter:Adds has no setup"),
+        (["world", "check", "nonsense"], "there is no world 'nonsense'"),
+        (["world", "check", "counter:Counter"], "Counter has no rules()"),
+        (["world", "check", "market", "--policy", "llm"], "can't be tried again"),
+        (["world", "check", "counter:Counter", "--policy", "counter:Counter"], "has no decide()"),
+        (["world", "check", "market", "--scenario", "none.yaml"], "none.yaml"),
+        (["world", "new", "night market"], "can't be the name of a module"),
+        (["world", "new", "class"], "can't be the name of a module"),
+        (["world", "new", "../up"], "can't be the name of a module"),
+        (["world", "new", "random"], "would hide another module"),
+        (["world", "new", "test_me"], "would hide another module"),
     ],
 )
 def test_bad_input_is_three_lines_and_writes_nothing(
@@ -216,7 +216,7 @@ def test_bad_input_is_three_lines_and_writes_nothing(
 @pytest.mark.parametrize("name", ["oasis.py", "oasis.yaml", "test_oasis.py"])
 def test_an_existing_file_is_never_replaced(tiermem: Command, here: Path, name: str) -> None:
     (here / name).write_text("mine\n")
-    assert tiermem("new-world", "oasis").is_one_error(1, f"{name} exists already")
+    assert tiermem("world", "new", "oasis").is_one_error(1, f"{name} exists already")
     assert {path.name: path.read_text() for path in here.iterdir()} == {name: "mine\n"}
 
 

@@ -143,7 +143,7 @@ def test_a_missing_store_names_the_repair(tiermem: Command, folder: Path) -> Non
     shutil.rmtree(folder / "chroma")
     done = tiermem("doctor", folder, "--json")
     assert done.code == 1
-    assert only(done, "mem0", "problem")["todo"] == "tiermem repair crew"
+    assert only(done, "mem0", "problem")["todo"] == "tiermem store rebuild crew"
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_a_damaged_store_names_the_repair(tiermem: Command, folder: Path) -> Non
     (folder / "chroma" / "chroma.sqlite3").write_bytes(b"junk" * 1000)
     done = tiermem("doctor", folder, "--json")
     assert done.code == 1
-    assert only(done, "mem0", "problem")["todo"] == "tiermem repair crew"
+    assert only(done, "mem0", "problem")["todo"] == "tiermem store rebuild crew"
 
 
 @pytest.mark.slow
@@ -177,12 +177,12 @@ def test_a_store_that_is_behind_is_a_warning(tiermem: Command, folder: Path) -> 
 def test_a_store_with_vectors_of_the_former_embedder_is_a_warning(
     tiermem: Command, folder: Path
 ) -> None:
-    assert tiermem("reembed", folder, "--embedder", "none").code == 0
+    assert tiermem("store", "reembed", folder, "--embedder", "none").code == 0
     done = tiermem("doctor", folder, "--json")
     assert done.code == 0
     found = only(done, "mem0", "warning")
     assert "of another time" in found["said"]
-    assert "tiermem sync" in found["todo"]
+    assert "tiermem store sync" in found["todo"]
 
 
 def test_tokens_that_others_may_read_are_a_problem(tiermem: Command, folder: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_text_that_was_changed_in_the_store_is_a_problem(tiermem: Command, fol
     assert done.code == 1
     row = only(done, "mem0", "problem")
     assert "another text for 1 memory of alice" in row["said"]
-    assert row["todo"] == "tiermem repair crew"
+    assert row["todo"] == "tiermem store rebuild crew"
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_a_memory_that_was_taken_out_of_the_store_is_a_problem(
         )
     database.close()
     done = tiermem("doctor", folder, "--json")
-    assert only(done, "mem0", "problem")["todo"] == "tiermem repair crew"
+    assert only(done, "mem0", "problem")["todo"] == "tiermem store rebuild crew"
 
 
 def test_damage_names_the_agents_that_it_touches(tiermem: Command) -> None:

@@ -151,5 +151,5 @@ def test_the_repair_command_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     with MemoryBank.open(folder) as bank:
         bank.agent("a").add("x")
     shutil.rmtree(folder / "chroma")
-    with pytest.raises(StoreDamaged, match=f"tiermem repair '{folder}'"):
+    with pytest.raises(StoreDamaged, match=f"tiermem store rebuild '{folder}'"):
         MemoryBank.open(folder)

@@ -287,7 +287,7 @@ def test_a_store_that_is_gone_names_the_repair_which_brings_the_cold_back(folder
     shutil.rmtree(folder / "chroma")
     with open_bank(folder) as bank:
         alice = bank.agent("alice")
-        with pytest.raises(StoreDamaged, match=f"tiermem repair {folder}"):
+        with pytest.raises(StoreDamaged, match=f"tiermem store rebuild {folder}"):
             alice.recall("<1 1>", 3)
         assert alice.search("<1 1>", 3) == []  # what is resident needs no store
         bank.repair_store()

@@ -178,7 +178,7 @@ def test_a_missing_store_is_an_error_that_names_the_repair(tmp_path: Path) -> No
     with MemoryBank.open(folder) as bank:
         bank.agent("alice").add("hello")
     (folder / "chroma").rename(tmp_path / "elsewhere")
-    with pytest.raises(StoreDamaged, match=f"tiermem repair {folder}"):
+    with pytest.raises(StoreDamaged, match=f"tiermem store rebuild {folder}"):
         MemoryBank.open(folder)
 
 
@@ -190,7 +190,7 @@ def test_another_banks_store_is_an_error_and_repair_keeps_it(tmp_path: Path) -> 
     mine = tmp_path / "mine"
     (mine / "chroma").rename(tmp_path / "chroma-of-mine")
     (tmp_path / "other" / "chroma").rename(mine / "chroma")
-    with pytest.raises(StoreMismatch, match=r"another bank.*tiermem repair"):
+    with pytest.raises(StoreMismatch, match=r"another bank.*tiermem store rebuild"):
         MemoryBank.open(mine)
     with MemoryBank.open(mine, storage={"sync": "manual"}) as bank:
         report = bank.repair_store()

@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 from ... import __version__
 from ...errors import ConfigError, InvalidInput, TierMemError
 from .. import failures
-from .help import HelpfulCommand
+from .help import HelpfulCommand, HelpfulGroup
 from .signals import (
     INTERRUPTED,
     Stopped,
@@ -56,9 +56,18 @@ class _Commands(TyperGroup):
         super().__init__(**options)
         for entries in COMMANDS.values():
             for name, _, line in entries:
-                self.add_command(TyperCommand(name=name, short_help=line), name)
+                word = name.split()[0]
+                line = _GROUPS.get(word, line)
+                self.add_command(TyperCommand(name=word, short_help=line), word)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        word = args[0]
+        if word in _REPLACED:
+            raise InvalidInput(
+                f"tiermem has no command {word}; use {_REPLACED[word]}",
+                hint="tiermem --help lists all commands",
+            )
+        args = [_OTHER_WORDS.get(word, word), *args[1:]]
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and _command(listed.name or ""), rest
 
@@ -119,9 +128,7 @@ def run() -> int:
 
 def _reported() -> int:
     """Run the command, and report what went wrong; the exit code."""
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
-    known = (entry[0] for entries in COMMANDS.values() for entry in entries)
-    command = f"tiermem {name}" if name in known else "tiermem"
+    command = _called(sys.argv[1:])
     try:
         # Typer returns the code of an Exit, or whatever the command returned.
         code = app(prog_name="tiermem", standalone_mode=False)
@@ -163,47 +170,45 @@ def _options(
 
 
 Entry = tuple[str, str, str]
-"""A command's name; its module in commands/ and its function or Typer; and one line about it."""
+"""A command's words; its module in commands/ and its function or Typer; and one line about it."""
 
 COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Memory": (
         ("init", "banks:init", "Make a bank, which holds the memories of agents."),
         ("add", "memories:add", "Store a memory of an agent."),
         ("update", "memories:update", "Give a memory a new text."),
-        ("history", "memories:history", "Show all that was stored under a key."),
         ("search", "memories:search", "Find memories of an agent, best first."),
-        ("tell", "telling:tell", "Let an agent tell others a memory, or take it back."),
-        ("believe", "telling:believe", "Set how much an agent trusts what another tells."),
-        ("group", "telling:group", "Make a group of agents with a board, or show it."),
-        ("show", "inspect:show", "Show the memory of an agent after a tick."),
+        ("show", "show:show", "Show the memory of an agent after a tick."),
         ("pin", "memories:pin", "Pin a memory: every search finds it first."),
         ("unpin", "memories:unpin", "Move a pinned memory to another tier."),
-        ("forget", "forgetting:forget", "Delete memories, or purge them for good."),
-        ("restore", "forgetting:restore", "Make deleted or archived memories active again."),
-        ("tiers", "banks:tiers", "Count the memories in each tier."),
-        ("status", "care:status", "Show how full a bank is, and suggest what to do."),
-        ("advance", "care:advance", "Move the clock of a bank: what is due expires or fades."),
-        ("compact", "care:compact", "Move memories between hot, warm and cold."),
-        ("prune", "care:prune", "Archive cold memories beyond the limit."),
+        ("forget", "memories:forget", "Delete memories, or purge them for good."),
+        ("restore", "memories:restore", "Make deleted or archived memories active again."),
+        ("status", "banks:status", "Show how full a bank is, and suggest what to do."),
+        ("advance", "banks:advance", "Move the clock of a bank: what is due expires or fades."),
+        ("compact", "banks:compact", "Move memories between hot, warm and cold."),
         ("export", "exchange:export", "Write memories as JSON Lines or Parquet."),
         ("import", "exchange:import_", "Store the memories of a file, or of a mem0 store."),
+        ("notes", "notes:notes", "List, search, print, write or index notes of an agent."),
     ),
-    "Notes": (("notes", "notes:notes", "List, search, print, write or index notes of an agent."),),
+    "Between agents": (
+        ("social tell", "social:tell", "Let an agent tell others a memory, or take it back."),
+        ("social believe", "social:believe", "Set how much an agent trusts another."),
+        ("social group", "social:group", "Make a group of agents with a board, or show it."),
+    ),
     "Simulations": (
         ("run", "runs:run", "Run a simulation."),
         ("resume", "runs:resume", "Continue a run, or make it longer."),
-        ("merge", "runs:merge", "Copy a run whose agents are spread over workers, as one bank."),
         ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
         ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),
         ("why", "why:why", "Tell why an agent did what it did in a tick."),
         ("analyse", "analyse:analyse", "Tell what spread, who told whom, what was forgotten."),
-        ("inspect", "look:inspect", "Look at a run in a browser, at any tick."),
-        ("diff", "inspect:diff", "Compare two runs."),
-        ("report", "inspect:report", "Write the report and tables of a run anew."),
+        ("inspect", "inspect:inspect", "Look at a run in a browser, at any tick."),
+        ("diff", "show:diff", "Compare two runs."),
+        ("report", "show:report", "Write the report and tables of a run anew."),
         ("sweep", "sweep:sweep", "Run variants with many seeds, and compare them."),
-        ("new-world", "worlds:new_world", "Write a world of your own to begin with."),
-        ("check-world", "worlds:check_world", "Find out whether a world is reproducible."),
+        ("world new", "worlds:new", "Write a world of your own to begin with."),
+        ("world check", "worlds:check", "Find out whether a world is reproducible."),
     ),
     "Serving": (
         ("serve", "serve:serve", "Serve a bank over HTTP."),
@@ -211,30 +216,80 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("token", "tokens:app", "Make, list and revoke tokens."),
     ),
     "Care": (
-        ("bench", "bench:bench", "Measure a tick on this machine."),
         ("doctor", "doctor:doctor", "Find what is wrong, and what to do about it."),
-        ("config", "care:config", "Check settings, and print all of them."),
-        ("sync", "care:sync", "Write to mem0's store what it lacks."),
-        ("repair", "care:repair", "Rebuild mem0's store from the bank's journal."),
-        ("reembed", "reembed:reembed", "Give a bank another embedder."),
-        ("vacuum", "care:vacuum", "Free the space of purged memories."),
-        ("trust", "trust:trust", "Trust a bank or a run that somebody else made."),
+        ("config", "banks:config", "Check settings, and print all of them."),
+        ("trust", "doctor:trust", "Trust a bank or a run that somebody else made."),
+        ("store sync", "store:sync", "Write to mem0's store what it lacks."),
+        ("store rebuild", "store:rebuild", "Rebuild mem0's store from the bank's journal."),
+        ("store reembed", "store:reembed", "Give a bank another embedder."),
+        ("store vacuum", "store:vacuum", "Free the space of purged memories."),
+        ("store merge", "store:merge", "Copy a run spread over workers, as one bank."),
     ),
 }
 
+_GROUPS = {
+    "social": "What agents tell each other, whom they believe, and the boards of their groups.",
+    "store": "What is on disk: mem0's copy of a bank, its vectors, and the space that it takes.",
+    "world": "Worlds of your own.",
+}
+"""What commands of two words have in common, by the first."""
 
-def _command(name: str) -> Any:
-    """A command of the table, ready to run."""
-    places = {each: place for entries in COMMANDS.values() for each, place, _ in entries}
-    module, _, function = places[name].partition(":")
-    found = getattr(importlib.import_module(f".commands.{module}", __package__), function)
+_OTHER_WORDS = {"analyze": "analyse"}
+"""What a command is called as well."""
+
+_REPLACED = {
+    "believe": "tiermem social believe",
+    "bench": "make bench, in a checkout",
+    "check-world": "tiermem world check",
+    "group": "tiermem social group",
+    "history": "tiermem show BANK --agent NAME --key KEY",
+    "merge": "tiermem store merge",
+    "new-world": "tiermem world new",
+    "prune": "tiermem compact --prune",
+    "reembed": "tiermem store reembed",
+    "repair": "tiermem store rebuild",
+    "sync": "tiermem store sync",
+    "tell": "tiermem social tell",
+    "tiers": "tiermem status BANK --tiers",
+    "vacuum": "tiermem store vacuum",
+}
+"""Words that are no command, and what does it."""
+
+
+def _command(word: str) -> Any:
+    """A command of the table by its first word, ready to run."""
+    entries = {name: place for entries in COMMANDS.values() for name, place, _ in entries}
+    if word in _GROUPS:
+        found = typer.Typer(
+            cls=HelpfulGroup, help=_GROUPS[word], no_args_is_help=True, add_completion=False
+        )
+        for name, place in entries.items():
+            if name.startswith(f"{word} "):
+                found.command(name.split()[1], cls=HelpfulCommand)(_function(place))
+    else:
+        found = _function(entries[word])
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=HelpfulCommand)(found)
+        alone.command(word, cls=HelpfulCommand)(found)
         found = alone
     command = typer.main.get_command(found)
-    command.name = name
+    command.name = word
     return command
+
+
+def _function(place: str) -> Any:
+    module, _, function = place.partition(":")
+    return getattr(importlib.import_module(f".commands.{module}", __package__), function)
+
+
+def _called(arguments: list[str]) -> str:
+    """The command that arguments name, as a person types it."""
+    names = [name.split() for entries in COMMANDS.values() for name, _, _ in entries]
+    for words in names:
+        if arguments[: len(words)] == words:
+            return " ".join(["tiermem", *words])
+    is_group = arguments[:1] and arguments[0] in _GROUPS
+    return f"tiermem {arguments[0]}" if is_group else "tiermem"
 
 
 if __name__ == "__main__":

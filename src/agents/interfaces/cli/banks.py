@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import BankError, NoteRefused
 from ...memory.requests import check_agent_id
 from ...memory.words import first_of
-from .flags import flags, tell_idle
+from .options import flags, tell_idle
 from .output import say
 from .signals import drop_output, telling
 

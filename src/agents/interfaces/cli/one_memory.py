@@ -117,5 +117,5 @@ def say_room(memory: "AgentMemory", before: "list[Memory]", changed: set[str]) -
 
 def vacuum_advice(folder: Path) -> str:
     """What to do after memories were purged."""
-    vacuum = join(["tiermem", "vacuum", str(folder)])
+    vacuum = join(["tiermem", "store", "vacuum", str(folder)])
     return f"free space of files may still have the text until: {vacuum}"

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -118,3 +119,22 @@ def field_of(field: Field, value: Any, id_of: Callable[[str], str]) -> Any:
     if field.names_memories:
         return list(map(id_of, value)) if isinstance(value, list) else id_of(value)
     return value_of(value) if field.schema["type"] == "object" else value
+
+
+# Texts
+
+_MOST_STDIN = 4 << 20
+"""Bytes that are read; no memory and no note may have as many."""
+
+
+def text_of(words: Sequence[str]) -> str:
+    """The words as one text; a single ``-`` stands for the text on standard input."""
+    if list(words) != ["-"]:
+        return " ".join(words)
+    data = sys.stdin.buffer.read(_MOST_STDIN)
+    try:
+        return data.decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"standard input is not UTF-8 (byte {error.start + 1})", hint="convert it first"
+        ) from None

@@ -1,4 +1,4 @@
-"""The command that finds out what is wrong with an installation or a bank."""
+"""Commands that find what is wrong, and that trust what somebody else made."""
 
 import sys
 from pathlib import Path
@@ -6,13 +6,14 @@ from typing import Annotated
 
 from rich.console import Console
 from rich.text import Text
-from typer import Argument, Exit
+from typer import Argument, Exit, Option
 
+from ....errors import InvalidInput
 from ....memory.context import one_line
 from ....memory.words import counted
 from ...doctor import Check, Finding, bank_checks, embedding, installation_checks, run_checks
 from ..options import AsJson
-from ..output import echo_json, say
+from ..output import echo_json, say, table
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
@@ -61,3 +62,33 @@ def _print(findings: list[Finding]) -> None:
         console.print(Text(counted(problems, "problem"), "bold red"))
     else:
         console.print(Text("all is well", "green"))
+
+
+def trust(
+    path: Annotated[
+        Path | None, Argument(metavar="PATH", help="A bank, a run or a checkpoint.")
+    ] = None,
+    show: Annotated[bool, Option("--list", help="List what you trust.")] = False,
+    remove: Annotated[bool, Option("--remove", help="Trust PATH no more.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Trust a bank, a run or a checkpoint that somebody else made, or that came from elsewhere.
+
+    What you made on this machine needs no trust, and neither do reading and offline search. A
+    trusted bank may use the servers, stores and files that it names, with your API keys; the code
+    of a trusted run is run. SECURITY.md says more. --json goes with --list.
+    """
+    from ....simulation.runs import trust as trust_list
+
+    if show == (path is not None) or (remove and path is None):
+        raise InvalidInput("give a PATH to trust, or --list", hint="tiermem trust PATH")
+    if path is None:
+        rows = [{"path": each.path, "kind": each.kind} for each in trust_list.trusted()]
+        table("trusted", rows, as_json)
+        return
+    if remove:
+        trust_list.untrust(path)
+        say(f"{path} is trusted no more")
+        return
+    found = trust_list.trust(path)
+    say(f"{path} is trusted, and may {' and '.join(found)}" if found else f"{path} is trusted")

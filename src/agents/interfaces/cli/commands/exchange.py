@@ -140,7 +140,7 @@ def import_(
     sources that name the id of an earlier row name its new memory. An archived memory that was
     hot becomes warm. The command names the line of a wrong row; --skip-bad leaves the row out.
 
-    `tiermem sync` writes the memories to the bank's own mem0 store.
+    `tiermem store sync` writes the memories to the bank's own mem0 store.
 
     --mem0 takes a YAML or JSON file with mem0's own config, such as
     `vector_store: {provider: chroma, config: {path: db, collection_name: mem0}}`. The store is only

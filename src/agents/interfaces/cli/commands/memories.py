@@ -1,20 +1,31 @@
-"""Commands that use a bank: add, update, history, search, pin, unpin."""
+"""Commands that use a bank: add, update, search, pin, unpin, forget, restore."""
 
 from pathlib import Path
+from shlex import join
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ....memory.requests import FIELDS
-from ....memory.tiers import RETENTION_NAMES, TIER_NAMES
-from ..banks import changed, check_agent, copied, copied_with_notes, storing
-from ..one_memory import MemoryId, full_id, ranked, shown_id, tell_change
+from ....memory.tiers import TIER_NAMES
+from ....memory.words import counted
+from ..banks import changed, check_agent, copied_with_notes, storing
+from ..one_memory import (
+    MemoryId,
+    MemoryIds,
+    full_id,
+    ranked,
+    say_memory,
+    say_room,
+    shown_id,
+    tell_change,
+    vacuum_advice,
+)
 from ..options import AsJson, BankFolder, Whose, no_nan
 from ..output import echo_json, say, table
-from ..texts import text_of
-from ..values import condition, field_of, pair, tier_of, value_of, with_fields
-from .inspect import explained
+from ..values import condition, field_of, pair, text_of, tier_of, value_of, with_fields
+from .show import explained
 
 Beside = Annotated[str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")]
 
@@ -77,7 +88,7 @@ def update(
     value: Beside = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a memory a new text: a new version supersedes it, and `tiermem history` keeps both.
+    """Give a memory a new text: a new version supersedes it, and `tiermem show --key` lists both.
 
     The new version has an id of its own. All but its text is as before.
     """
@@ -91,37 +102,6 @@ def update(
         with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
             moved = None if tier is None else tier_of(tier)
             new = memory.update(identifier, text, moved, value=beside)
-
-
-def history(
-    folder: BankFolder,
-    agent: Whose,
-    key: Annotated[str, Argument(metavar="KEY", help="A key, or the id of one of its memories.")],
-    as_json: AsJson = False,
-) -> None:
-    """Show all that an agent stored under a key, oldest first, and since which tick each held.
-
-    The command reads a copy: the bank can be in use, and nothing changes.
-    """
-    with copied(folder, agent) as bank:
-        memory = bank.agent(agent)
-        versions = memory.history(key) or memory.history(full_id(bank, agent, key))
-        if as_json:
-            from ....tools.shapes import shown
-
-            echo_json({"results": [shown(bank.engine, each) for each in versions]})
-            return
-        rows = [
-            {
-                "id": shown_id(each.id),
-                "since tick": each.created_tick,
-                "tier": TIER_NAMES[each.tier],
-                "retention": RETENTION_NAMES[each.retention],
-                "memory": each.content,
-            }
-            for each in versions
-        ]
-    table(f"{agent}: {key}", rows)
 
 
 def search(
@@ -278,3 +258,72 @@ def _move(folder: Path, agent: str, memory_id: str, as_json: bool, to: str | Non
         before = ranked(memory)
         moved = memory.pin(identifier) if to is None else memory.unpin(identifier, tier_of(to))
         tell_change(memory, moved, before, "has", as_json)
+
+
+def forget(
+    folder: BankFolder,
+    agent: Whose,
+    memory_ids: MemoryIds,
+    purge: Annotated[
+        bool, Option("--purge", help="They are gone for good and at once, their texts too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete memories of an agent: all that are named, or none if one can't be deleted.
+
+    `tiermem restore` brings them back within retention.grace; then they are purged. With --purge
+    nothing brings them back, and `tiermem store vacuum` clears the free space in the files as well.
+    Checkpoints from before keep their texts. A pinned memory has to be unpinned first.
+    """
+    with changed(folder) as bank:
+        check_agent(bank, folder, agent)
+        memory = bank.agent(agent)
+        chosen = list(dict.fromkeys(full_id(bank, agent, each) for each in memory_ids))
+        with bank.transaction():
+            gone = [] if purge else [memory.get(each) for each in chosen]
+            for each in chosen:
+                (memory.forget if purge else memory.delete)(each)
+        grace = bank.engine.grace
+    if as_json:
+        echo_json({"forgotten": [{"memory_id": each, "purged": purge} for each in chosen]})
+        return
+    if purge:
+        for each in chosen:
+            say(f"{agent} forgot for good: {each}")
+        say(vacuum_advice(folder))
+        return
+    for former in gone:
+        say(f"{agent} forgot: {former.content}")
+        say(f"  id {former.id}")
+    if grace:
+        it = "it" if len(gone) == 1 else "them"
+        back = join(["tiermem", "restore", str(folder), "--agent", agent, *chosen])
+        say(f"for {counted(grace, 'tick')} (retention.grace), this brings {it} back: {back}")
+
+
+def restore(
+    folder: BankFolder, agent: Whose, memory_ids: MemoryIds, as_json: AsJson = False
+) -> None:
+    """Make deleted or archived memories of an agent active again: all that are named, or none.
+
+    They have the tier and the temperature that they had. What was deleted can be restored within
+    retention.grace. If a tier is full, its oldest memory moves one tier down, or the command
+    fails: memory.on_tier_full decides.
+    """
+    with changed(folder) as bank:
+        check_agent(bank, folder, agent)
+        memory = bank.agent(agent)
+        chosen = dict.fromkeys(full_id(bank, agent, each) for each in memory_ids)
+        before = ranked(memory)
+        with bank.transaction():
+            for each in chosen:
+                memory.update(each, retention="active")
+        back = [memory.get(each) for each in chosen]  # one may have made room for another
+        if as_json:
+            from ....tools.shapes import shown
+
+            echo_json({"restored": [shown(bank.engine, each) for each in back]})
+            return
+        for active in back:
+            say_memory(memory, active, "has")
+        say_room(memory, before, set(chosen))

@@ -22,7 +22,7 @@ from ....notes.transcripts import length_of
 from ..banks import changed, copied_with_notes, opened, storing
 from ..options import AsJson, BankFolder, no_nan
 from ..output import echo_exactly, echo_json, say, table
-from ..texts import text_of
+from ..values import text_of
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank

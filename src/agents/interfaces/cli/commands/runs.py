@@ -10,8 +10,17 @@ from typer import Argument, Exit, Option
 
 from ....errors import ConfigError
 from ....memory.words import cut
-from ..flags import flags, tell_idle
-from ..options import Address, AsJson, Assignments, Force, Preset, Quiet, RunFolder
+from ..options import (
+    Address,
+    AsJson,
+    Assignments,
+    Force,
+    Preset,
+    Quiet,
+    RunFolder,
+    flags,
+    tell_idle,
+)
 from ..output import echo_json, say
 from ..progress import Screen, stopping
 from ..signals import INTERRUPTED
@@ -150,30 +159,6 @@ def resume(
             if opened.tick >= opened.settings.simulation.ticks:
                 screen.say(f"it has all its {opened.tick} ticks; --ticks makes it longer")
             _go_on(opened, screen, as_json)
-
-
-def merge(
-    folder: RunFolder,
-    out: Annotated[
-        Path, Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
-    ],
-    force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Make one bank of a run whose agents are spread over workers: a copy of the run.
-
-    The copy has all ticks that the run has now, and its results. The run stays as it is, and may
-    go on meanwhile.
-    """
-    from ....simulation.runs.merge import merge as merge_run
-
-    with Screen(quiet=quiet or as_json):
-        summary = merge_run(folder, out, force=force)
-    if as_json:
-        echo_json({"run": str(out), "merged": str(folder), **summary})
-    elif not quiet:
-        say(f"made {out}: {summary['ticks']} ticks, state {summary['state_hash'][:16]}")
 
 
 def branch(

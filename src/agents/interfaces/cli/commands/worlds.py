@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from ..flags import tell_idle
-from ..options import AsJson, Assignments, Quiet
+from ..options import AsJson, Assignments, Quiet, tell_idle
 from ..output import echo_json, say
 
 if TYPE_CHECKING:
     from ....config.settings import Settings
 
 
-def new_world(
+def new(
     name: Annotated[str, Argument(metavar="NAME", help="The module's name, such as night_market.")],
     out: Annotated[
         Path, Option("--out", "-o", metavar="FOLDER", help="Where the files go; without it, here.")
@@ -38,10 +37,10 @@ def new_world(
     made = class_name(name)
     say(f"run it:    {folder}tiermem run {name}.yaml")
     say(f"test it:   {folder}pytest test_{name}.py")
-    say(f"check it:  {folder}tiermem check-world {name}:{made} --policy {name}:{made}Policy")
+    say(f"check it:  {folder}tiermem world check {name}:{made} --policy {name}:{made}Policy")
 
 
-def check_world(
+def check(
     world: Annotated[
         str,
         Argument(metavar="MODULE:CLASS", help="The world: a class of your own, or a built-in one."),
@@ -71,7 +70,7 @@ def check_world(
     The command exits with 1 if anything differs.
     """
     from ....config.load import load_settings
-    from ....testing.scenario_laws import check_world as check
+    from ....testing.scenario_laws import check_world
 
     changes: dict[str, Any] = {"simulation.world": world, "simulation.ticks": ticks}
     if policy is not None:
@@ -83,7 +82,7 @@ def check_world(
     settings = load(list(assignments or ()))
     if not quiet:
         tell_idle(None, assignments, load)
-    found = check(settings, scenario.parent if scenario else Path())
+    found = check_world(settings, scenario.parent if scenario else Path())
     if as_json:
         echo_json({"ok": not found.problems, **found._asdict()})
     else:

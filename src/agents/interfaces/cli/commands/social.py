@@ -127,8 +127,8 @@ def group(
     """Make a group, change its members, write to its board, or show it; list all groups.
 
     Members find what is on the board by `tiermem search --groups`. The bank must have the agents
-    that join. After --forget, `tiermem vacuum` clears the free space in the files as well; what
-    members stored of it is their own.
+    that join. After --forget, `tiermem store vacuum` clears the free space in the files as well;
+    what members stored of it is their own.
     """
     if (post is None) != (agent is None):
         raise InvalidInput("--post and --agent go together", hint="give both")
