@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from agents import MemoryBank
 from agents.simulation.policies.cassette import Cassette, Exchange
-from agents.storage.columns import fingerprint
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.hashes import UseHashes
 from agents.storage.columns.sessions import Sessions
+from agents.storage.columns.table import ResidentTable
 from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.embedding import cache, embedders
 from agents.storage.embedding.cache import CachedEmbedder
@@ -126,7 +126,7 @@ def _answers(bank: MemoryBank) -> Iterator[object]:
         pytest.param([KeywordIndex, Vocabulary, AgentColumns.keywords], id="words"),
         pytest.param([Sessions, AgentColumns.sessions], id="sessions"),
         pytest.param([origins_of], id="origins"),
-        pytest.param([UseHashes, fingerprint._hash], id="hashes"),
+        pytest.param([UseHashes, ResidentTable.make_sums], id="hashes"),
     ],
 )
 def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:

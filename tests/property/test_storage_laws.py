@@ -31,7 +31,6 @@ from agents.memory.records import KINDS, check_tags, id_prefix
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.agents import Population
-from agents.storage.columns.fingerprint import fingerprint
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
 from asking import asked, asker
@@ -289,7 +288,7 @@ def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
     assert again.tiers.tolist() == block.tiers.tolist()
     assert snapshots.pack(again) == packed
 
-    assert fingerprint(again) == fingerprint(block)
+    assert again.fingerprint() == block.fingerprint()
 
 
 @given(blocks(), st.integers(0, 10_000))
@@ -313,7 +312,7 @@ def test_a_snapshot_with_a_changed_byte_is_refused(block, place) -> None:
 @given(blocks(), st.sets(st.integers(0, 9)))
 @settings(deadline=None)
 def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
-    hashed, packed = fingerprint(block), snapshots.pack(block)
+    hashed, packed = block.fingerprint(), snapshots.pack(block)
     going = sorted(row for row in wanted if row < len(block))
     if not going:
         return
@@ -324,11 +323,11 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, staying))
     seed = next(s for s in range(10) if id_prefix(s, block.agent_id) == block.prefix)
     again = snapshots.unpack(snapshots.pack(block), seed, 3)
-    assert fingerprint(again) == fingerprint(block)
+    assert again.fingerprint() == block.fingerprint()
     for record in reversed(taken):  # in any order
         block.put([record])
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, before))
-    assert fingerprint(block) == hashed
+    assert block.fingerprint() == hashed
     assert snapshots.pack(block) == packed
 
 

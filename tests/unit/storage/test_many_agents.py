@@ -9,7 +9,6 @@ import pytest
 
 from agents import MemoryBank
 from agents.memory.tiers import Temperature
-from agents.storage.columns import fingerprint as fingerprints
 from agents.storage.columns import table as tables
 from agents.storage.columns.agent_columns import AgentColumns
 from asking import asked
@@ -190,7 +189,7 @@ def test_a_hash_that_was_interrupted_leaves_no_agent_half_hashed(tmp_path, monke
         def interrupted(*_: object) -> bytes:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(fingerprints, "_beside", interrupted)
+        monkeypatch.setattr(AgentColumns, "hashed_beside", interrupted)
         with pytest.raises(KeyboardInterrupt):
             bank.state_hash()
         monkeypatch.undo()

@@ -18,7 +18,6 @@ from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
 from ...memory.records import Hits
-from ...storage.columns.fingerprint import fingerprint
 from ...storage.embedding.embedders import Embedder
 from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
@@ -152,7 +151,7 @@ class Cell:
         changed: dict[str, list[Any]] = {}
         with self.bank.engine.using():
             for agent, block in self.bank.engine.state.blocks.items():
-                now = block.next_sequence, fingerprint(block)
+                now = block.next_sequence, block.fingerprint()
                 if self._told.get(agent) != now:
                     self._told[agent] = now
                     changed[agent] = [now[0], now[1].hex()]

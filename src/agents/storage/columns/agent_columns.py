@@ -355,6 +355,28 @@ class AgentColumns:
         hashes = self.table.hashes_of(np.array(rows, np.intp) + self.start)
         return sum([int.from_bytes(each, "big") for each in hashes])
 
+    def fingerprint(self) -> bytes:
+        """A hash over all memories, the same for equal memories however they came about.
+
+        The table keeps its sum up to date from the first call on.
+        """
+        table, slots = self.table, [self.slot]
+        if not self.is_hashed:
+            table.make_sums(slots, [self.start], [self.size])
+        return table.sums.digests(slots, table.shelf_sums) + self.hashed_beside()
+
+    def hashed_beside(self) -> bytes:
+        """What the hash over the agent has beside the sum over its memories."""
+        result = b""
+        if self.has_extras:
+            if self.recalls:
+                result += repr(sorted(self.recalls.items())).encode()
+            for path, note in sorted(self.notes.items()):
+                result += b"\0%s\0%s" % (path.encode(), note.digest)
+        if self.holdings:
+            result += b"\0\0" + (self.holdings.total % (1 << 256)).to_bytes(32, "big")
+        return result
+
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
         """The words of all memories; new memories are indexed now, when somebody searches."""
         index = self._keywords

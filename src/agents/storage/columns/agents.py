@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import compress, repeat
 from operator import add, attrgetter
 from typing import Any, final
@@ -15,8 +16,8 @@ from ...memory.records import NEVER, Traits
 from ...memory.tiers import Temperature
 from ..vectors import Quantised, norms
 from .agent_columns import AgentColumns
-from .hashes import sums_of
-from .table import WIDTH, ResidentTable, Rows, rows_of
+from .hashes import DIGEST, sums_of
+from .table import WIDTH, ResidentTable, Rows, portions, rows_of
 
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
@@ -37,8 +38,6 @@ class Population(Mapping[str, AgentColumns]):
     def __init__(self, seed: int, dims: int) -> None:
         self._seed = seed
         self._dims = dims
-        self.changes = 0
-        """How often agents came or went."""
         self.clear()
 
     def clear(self) -> None:
@@ -50,9 +49,10 @@ class Population(Mapping[str, AgentColumns]):
         self._objects: list[AgentColumns | None] = []
         self._numbers = np.zeros((0, _NUMBERS), np.int64)
         self._free: list[int] = []
-        self.parts: list[bytes | None] = []
+        self._parts: list[bytes | None] = []
         """By slot, what an agent adds to the hash over all agents; None if that is to be made."""
-        self.changes += 1
+        self._order: list[int] | None = None
+        """The slots of all agents in the order of their ids; None after agents came or went."""
 
     # One agent
 
@@ -96,8 +96,8 @@ class Population(Mapping[str, AgentColumns]):
     def remove(self, agent_id: str) -> None:
         """The agent goes."""
         slot = self._slots.pop(agent_id)
-        self.changes += 1
-        self._ids[slot], self._objects[slot], self.parts[slot] = "", None, None
+        self._order = None
+        self._ids[slot], self._objects[slot], self._parts[slot] = "", None, None
         self._numbers[slot] = 0
         self.table.sums.forget(slot)
         self.table.shelf_sums.forget(slot)
@@ -225,14 +225,10 @@ class Population(Mapping[str, AgentColumns]):
 
     def touch(self, agents: Iterable[str]) -> None:
         """These agents change now; those that are not there do not."""
-        parts = self.parts
+        parts = self._parts
         for slot in map(self._slots.get, agents):
             if slot is not None:
                 parts[slot] = None
-
-    def in_order(self) -> list[int]:
-        """The slots of all agents, in the order of the agents' ids."""
-        return [self._slots[agent] for agent in sorted(self._slots)]
 
     def known(self, slots: Sequence[int]) -> tuple[list[str], list[int], list[AgentColumns | None]]:
         """Ids and next sequence numbers of agents; the columns of those that were looked at."""
@@ -280,6 +276,40 @@ class Population(Mapping[str, AgentColumns]):
         rare = [own for own in self.loaded() if own.has_extras]
         return {own.agent_id for own in (*rare, *self.due(tick))}
 
+    # The hash over all agents
+
+    def hash(self, head: str) -> str:
+        """The hash over ``head`` and all agents; a change costs as much as the agents it changed.
+
+        The hash is over all bytes, of which the first are the tick's: so no hash over a part of
+        them is of use for the next hash.
+        """
+        if self._order is None:
+            self._order = [self._slots[agent] for agent in sorted(self._slots)]
+        stale = [slot for slot in self._order if self._parts[slot] is None]
+        if stale:
+            self._make_parts(stale)
+        whole = sha256(head.encode())
+        whole.update(b"".join([self._parts[slot] or b"" for slot in self._order]))
+        return whole.hexdigest()
+
+    def _make_parts(self, slots: Sequence[int]) -> None:
+        """Make what these agents add to the hash: id, next sequence number and fingerprint."""
+        table, parts = self.table, self._parts
+        if unknown := table.sums.unknown(slots):
+            new, (starts, sizes) = np.array(unknown, np.intp), self.spans()
+            for part in portions(sizes[new]):
+                table.make_sums(unknown[part], starts[new[part]], sizes[new[part]])
+        digests = table.sums.digests(slots, table.shelf_sums)
+        cut = [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
+        ids, following, objects = self.known(slots)
+        for place, block in enumerate(objects):
+            if block is not None and not block.is_bare:
+                cut[place] += block.hashed_beside()
+        made = map(b"\0%s\0%d\0%s".__mod__, zip(map(str.encode, ids), following, cut, strict=True))
+        for slot, whole in zip(slots, made, strict=True):  # an interrupt leaves whole parts or none
+            parts[slot] = whole
+
     # The rows of the table
 
     def spans(self) -> tuple[Rows, Rows]:
@@ -321,14 +351,14 @@ class Population(Mapping[str, AgentColumns]):
                 slot = len(self._ids)
                 self._ids.append(agent)
                 self._objects.append(None)
-                self.parts.append(None)
+                self._parts.append(None)
             self._slots[agent] = slot
             slots.append(slot)
         if len(self._ids) > len(self._numbers):
             larger = np.zeros((len(self._ids) + len(self._ids) // 4, _NUMBERS), np.int64)
             larger[: len(self._numbers)] = self._numbers
             self._numbers = larger
-        self.changes += 1
+        self._order = None
         return slots
 
 

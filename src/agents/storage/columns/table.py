@@ -21,7 +21,7 @@ from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memo
 from ...memory.tiers import Temperature, Tier
 from ...rules.temperature import begun, relevances
 from ..vectors import Quantised
-from .hashes import Places, Sums, UseHashes, of_memories
+from .hashes import Places, Sums, UseHashes, of_activities, of_memories, sums_of
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -294,6 +294,26 @@ class ResidentTable:
             self.metadata[rows].tolist(),
             self.traits[rows].tolist(),
         )
+
+    def make_sums(self, slots: Sequence[int], starts: Spots, sizes: Spots) -> None:
+        """Hash all memories of agents with these windows; their sums are kept from now on."""
+        rows = rows_of(starts, sizes)
+        numbers, records, places = self.numbers[rows], self.use_records[rows], self.places[rows]
+        self.places[rows] = 0  # before they are free for others
+        self.use_hashes.take(places)
+        hashes = self.hashes_of(rows)
+        used = numbers[:, 4] > 0
+        sequences, counts, last = numbers[used][:, [0, 4, 5]].T
+        use_hashes = of_activities(sequences, counts, last, records[used])
+        own = places[used]
+        old = self.use_hashes.exchange(own, use_hashes)
+        places[used] = own
+        self.places[rows] = places
+        before = np.append(0, used.cumsum())
+        stops = np.cumsum(sizes)
+        used_of = before[stops] - before[stops - sizes]
+        sums = sums_of(hashes, sizes) + sums_of(use_hashes, used_of, old)
+        self.sums.put_all(slots, sums)
 
     def write(
         self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats

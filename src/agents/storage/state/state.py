@@ -32,7 +32,6 @@ from ...rules.tiers import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings
-from ..columns.fingerprint import StateHash
 from ..columns.hashes import of_activities, sums_of
 from ..columns.table import WIDTH
 from ..journal.journal import Journal
@@ -111,7 +110,6 @@ class State:
         self.table = self.blocks.table
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
-        self._hash = StateHash(self.blocks)
         self.shelf = Shelf(journal.shelf, journal.head + 1)
         self._cold: dict[int, int] | None = None
         self._has_purged = bool(journal.get("purged"))
@@ -182,7 +180,7 @@ class State:
 
     def hash(self) -> str:
         """The hash over all memories, the same for equal states however they came about."""
-        return self._hash.digest(f"{self.seed} {self.dims} {self.tick}")
+        return self.blocks.hash(f"{self.seed} {self.dims} {self.tick}")
 
     def tier_counts(self) -> dict[Tier, int]:
         """How many memories are in each tier: active ones, cold ones too, no expired ones."""
