@@ -91,15 +91,15 @@ def _opened(found: Salvage) -> tuple[Salvaged, bool]:
 
 def _missing(found: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int]]:
     """The agents whose shelf lacks rows, and how many memories of each agent are missing."""
-    incomplete, lost, resident = [], {}, bank.engine.state
-    for agent, block in sorted(resident.blocks.items()):
+    incomplete, lost, state = [], {}, bank.engine.state
+    for agent, block in sorted(state.blocks.items()):
         on_shelf = found.on_shelf.get(agent, 0)
         if (block.shelf_sum - on_shelf) % (1 << 256):
             incomplete.append(agent)
             if not found.is_of_commits:
                 block.shelf_sum = on_shelf  # what is left is read without an error
         numbers = range(1, block.next_sequence)
-        there = {memory.sequence for memory in resident.memories(agent, numbers)}
+        there = {memory.sequence for memory in state.memories(agent, numbers)}
         if missing := len(set(numbers) - there - found.purged.get(agent, set())):
             lost[agent] = missing
     return incomplete, lost

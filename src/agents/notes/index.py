@@ -185,9 +185,9 @@ class NoteIndex:
         """Whether a chunk has no memory: it was forgotten before the bank went back."""
         if note is None:
             return False
-        resident = self.bank.state
-        _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in note.chunks])
-        return bool(others) and len(resident.memories(self.agent_id, others)) < len(others)
+        state = self.bank.state
+        _, others = state.block(self.agent_id).rows_of([number for number, _, _ in note.chunks])
+        return bool(others) and len(state.memories(self.agent_id, others)) < len(others)
 
     def _cuts(
         self, found: Iterable[tuple[str, str | None]], problems: list[str]

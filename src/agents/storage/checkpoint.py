@@ -104,7 +104,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     """
     if not path.name:
         raise InvalidInput("a checkpoint needs a file; got an empty path", hint="name a file")
-    journal, resident = ledger.journal, ledger.state
+    journal, state = ledger.journal, ledger.state
     meta = {
         "bank": journal.get("bank"),
         "head": [journal.head, journal.tick, journal.hash.hex()],
@@ -112,7 +112,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         **({"last_purge": purge} if (purge := journal.get("last_purge")) else {}),
         **({"clock": clock} if (clock := journal.get("clock")) else {}),
         # Every generator is seeded from these two in each tick: no other random state exists.
-        "random": {"seed": resident.seed, "tick": journal.tick},
+        "random": {"seed": state.seed, "tick": journal.tick},
         "versions": {
             "tiermem": version,
             "format": str(_FORMAT),
@@ -143,7 +143,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
             ThreadPoolExecutor(1, "tiermem-sync") as syncing,
         ):
             try:
-                _fill(database, temporary, inserting, syncing, journal, resident, meta)
+                _fill(database, temporary, inserting, syncing, journal, state, meta)
             finally:  # after the last insert, even if a second Ctrl-C ends the wait for it
                 inserting.submit(database.close).result()
         sync_file(temporary)
@@ -163,7 +163,7 @@ def _fill(
     inserting: Executor,
     syncing: Executor,
     journal: Journal,
-    resident: State,
+    state: State,
     meta: Mapping[str, object],
 ) -> None:
     # No process reads the file before it is whole, so SQLite need not protect it. Large pages suit
@@ -174,7 +174,7 @@ def _fill(
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
     database.execute("BEGIN")
-    blocks = map(resident.blocks.peek, sorted(resident.blocks))
+    blocks = map(state.blocks.peek, sorted(state.blocks))
     inserted: Future[None] | None = None
     synced: Future[None] | None = None
     written = 0

@@ -134,13 +134,13 @@ class StoreSync:
     def __init__(
         self,
         journal: Journal,
-        resident: State,
+        state: State,
         settings: StoreSettings,
         folder: Path | None,
         bank_id: str,
     ) -> None:
         self._journal = journal
-        self._resident = resident
+        self._state = state
         self._settings = settings
         self._folder = folder
         self._scratch: TemporaryFolder | None = None
@@ -153,7 +153,7 @@ class StoreSync:
     def config(self) -> dict[str, Any]:
         """mem0's config for the store."""
         self._check_wanted()
-        return store_config(self._settings, self._place(), self._resident.dims)
+        return store_config(self._settings, self._place(), self._state.dims)
 
     def _check_wanted(self) -> None:
         if self._settings.provider == "none":
@@ -173,7 +173,7 @@ class StoreSync:
     @once
     def _store(self) -> Mem0Store:
         return Mem0Store(
-            self._settings, self._place(), self._resident.dims, self._bank_id, self._total
+            self._settings, self._place(), self._state.dims, self._bank_id, self._total
         )
 
     @once
@@ -183,7 +183,7 @@ class StoreSync:
     def leave(self, folder: Path, settings: StoreSettings) -> None:
         """Make this the store of a copy of the bank in ``folder``: it is never read or written."""
         if settings.provider != "none":
-            store = Mem0Store(settings, folder, self._resident.dims, self._bank_id)
+            store = Mem0Store(settings, folder, self._state.dims, self._bank_id)
             cursor = cursor_of(self._journal, store.name)
             lacks = self._journal.head - (cursor.reached(self._journal) or 0)
             self._left_behind = max(0, lacks)  # a copy of an earlier state lacks later commits
@@ -221,7 +221,7 @@ class StoreSync:
         if self.behind and not self._is_stale:  # damage shows before the store's files are touched
             for _, changes in changes_after(self._journal, self._cursor.commit):
                 for key in changes:
-                    self._resident.memory(*key)
+                    self._state.memory(*key)
         cursor = self._cursor
         if self._is_stale:
             return  # nothing of it is used again, and its vectors may be another embedder's
@@ -436,13 +436,13 @@ class StoreSync:
             ) from error
 
     def _total(self) -> int:
-        return len(self._resident) + self._resident.cold
+        return len(self._state) + self._state.cold
 
     def _everything(self) -> Iterator[tuple[list[Memory], Quantised]]:
         """Every active memory, in chunks: first the resident memories, then the cold ones."""
         waiting, vectors = list[Memory](), list[Quantised]()
-        for agent in sorted(self._resident.blocks):
-            block = self._resident.blocks.peek(agent)
+        for agent in sorted(self._state.blocks):
+            block = self._state.blocks.peek(agent)
             for start in range(0, len(block), _CHUNK):
                 stop = min(start + _CHUNK, len(block))
                 waiting += block.memories(range(start, stop))
@@ -453,7 +453,7 @@ class StoreSync:
         if waiting:
             yield waiting, np.concatenate(vectors)
         with self._journal.reading():
-            cold, block_of = self._journal.shelf.active(), self._resident.block
+            cold, block_of = self._journal.shelf.active(), self._state.block
             while chunk := list(islice(cold, _CHUNK)):
                 memories = [each.record.memory(own, block_of(own).prefix) for own, each in chunk]
                 yield memories, _as_array([each.record.vector for _, each in chunk])
@@ -502,12 +502,12 @@ class StoreSync:
         changed: list[tuple[Memory, bytes]] = []
         gone = []
         for (agent, sequence), how in changes.items():
-            block = self._resident.block(agent)
+            block = self._state.block(agent)
             row = block.row_of(sequence)
             memory, vector = None, b""
             if row is not None:
                 memory, vector = block.memory(row), block.vectors([row]).tobytes()
-            elif stored := self._resident.shelf.get((agent, sequence)):
+            elif stored := self._state.shelf.get((agent, sequence)):
                 vector = stored.record.vector
                 if stored.record.retention == Retention.ACTIVE:
                     memory = stored.record.memory(agent, block.prefix)

@@ -107,16 +107,16 @@ Stored = tuple[Memory, bytes, tuple[int, ...]]
 
 def look(bank: MemoryBank) -> dict[Key, Stored]:
     """Every memory that the bank has, deleted and expired ones and boards of groups too."""
-    resident = bank.engine.state
+    state = bank.engine.state
     found: dict[Key, Stored] = {}
     for agent in [*bank.agents(), *map(board_of, bank.groups())]:
-        block = resident.block(agent)
+        block = state.block(agent)
         for row in range(block.size):
             memory = block.memory(row)
             vector = block.vectors([row]).tobytes()
             found[agent, memory.sequence] = (memory, vector, block.recalls.get(memory.sequence, ()))
         for retention in Retention:
-            for record in resident.shelf.of_agent(agent, retention):
+            for record in state.shelf.of_agent(agent, retention):
                 assert (agent, record.sequence) not in found, "a memory is in two places"
                 memory = record.memory(agent, block.prefix)
                 found[agent, record.sequence] = (memory, record.vector, record.recalls)

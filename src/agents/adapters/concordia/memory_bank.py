@@ -312,12 +312,12 @@ def _content(agent: AgentMemory, text: str) -> str:
 
 
 def _vectors(agent: AgentMemory, memories: Iterable[Memory]) -> list[Quantised]:
-    resident = agent.engine.state
-    block = resident.block(agent.agent_id)
+    state = agent.engine.state
+    block = state.block(agent.agent_id)
     near = block.vectors()
     rows = ((each.sequence, block.row_of(each.sequence)) for each in memories)
     return [
-        resident.vector(agent.agent_id, sequence) if row is None else near[row]
+        state.vector(agent.agent_id, sequence) if row is None else near[row]
         for sequence, row in rows
     ]
 

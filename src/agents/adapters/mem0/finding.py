@@ -46,12 +46,15 @@ class Finder:
     ) -> list[Hit]:
         """The memories with these ids that pass and match the query best; pinned ones first."""
         found: list[Hit] = []
-        for part in self._scopes.parts(ids) if limit else ():
+        parts = list(self._scopes.parts(ids)) if limit else []
+        for part in parts:
             only, test = self._filter(part, wanted, least, today)
             if test is None and least:
                 found += self._hits(part.agents, query, limit, only)
             else:
                 found += self._tested(part.agents, query, limit, only, test)
+        if len(parts) == 1 and len(parts[0].agents) == 1:  # in this order already
+            return found[:limit]
         return sorted(found, key=_place)[:limit]
 
     def details(self, query: str, hits: Sequence[Hit], least: float) -> Iterator[dict[str, Any]]:

@@ -27,7 +27,6 @@ _SHOWN: Final = (*IDS, "actor_id", "role", "attributed_to", "expiration_date")
 """What a result shows beside the metadata."""
 _DERIVED: Final = frozenset({"data", "hash", "id", "text_lemmatized", "updated_at"})
 """What mem0 sets itself; metadata with these names is lost."""
-_NOT_METADATA = frozenset({*_SHOWN, *_DERIVED, "created_at"})
 _IDENTITY = frozenset({*IDS, "actor_id"})
 _MOST_FLAT = 12_000
 """How many bytes of metadata stay flat; the bank takes 16,384 with the names of its own."""
@@ -83,36 +82,44 @@ def whole(metadata: Metadata) -> Mapping[str, Any]:
 
 def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
     """A memory's payload; ``tier`` is there if it was given, or if it is not normal."""
-    own = whole(memory.metadata)
-    result = {
-        name.removeprefix(_PREFIX): own[name] for name in own if name not in (KEY, VALUE, SOURCE)
-    }
-    named = tier_of(result.get("tier"))
+    result = dict(whole(memory.metadata))
+    for name in (KEY, VALUE, SOURCE):
+        result.pop(name, None)
+    if _PREFIX in "".join(result):
+        result = {name.removeprefix(_PREFIX): value for name, value in result.items()}
+    named = tier_of(result["tier"]) if "tier" in result else None
     if named is not memory.tier and not (memory.tier is Tier.NORMAL and named is None):
         result["tier"] = TIER_NAMES[memory.tier]
     result.setdefault("updated_at", result.setdefault("created_at", None))
-    return {**result, owner.name: owner.value}
+    result[owner.name] = owner.value
+    return result
 
 
 def item(memory: Memory, owner: Owner, **score: float | None) -> dict[str, Any]:
     """A memory as a result shows it."""
     own = payload(memory, owner)
     digest = hashlib.md5(memory.content.encode(), usedforsecurity=False).hexdigest()
-    rest = {name: value for name, value in own.items() if name not in _NOT_METADATA}
-    return {
+    found = {
         "id": id_of(memory),
         "memory": memory.content,
         "hash": digest,
-        "metadata": rest or None,
+        "metadata": None,
         **score,
-        "created_at": own["created_at"],
-        "updated_at": own["updated_at"],
-        **{name: own[name] for name in _SHOWN if name in own},
+        "created_at": own.pop("created_at"),
+        "updated_at": own.pop("updated_at"),
     }
+    for name in _SHOWN:
+        if name in own:
+            found[name] = own.pop(name)
+    if own:
+        found["metadata"] = {n: value for n, value in own.items() if n not in _DERIVED} or None
+    return found
 
 
 def id_of(memory: Memory) -> str:
     """The id that mem0 knows: that of the first version, which is the key of later ones."""
+    if KEY not in memory.metadata:
+        return memory.id
     key = memory.key
     is_first = key is not None and key[:24] == memory.id[:24] and len(key) == len(memory.id)
     return key if is_first and key is not None else memory.id

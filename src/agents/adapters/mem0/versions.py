@@ -13,11 +13,11 @@ from .scopes import Owner
 
 def live(bank: Engine, agent_id: str, memory_id: str) -> Memory | None:
     """The active version of a memory, by the id of any of its versions; None if there is none."""
-    resident = bank.state
+    state = bank.state
     memory = _by_id(bank, agent_id, memory_id)
     if memory is not None and memory.retention is Retention.ACTIVE:  # nothing superseded it
-        return None if memory.is_expired(resident.tick) else memory
-    return live_version(resident, agent_id, _key(memory, memory_id))
+        return None if memory.is_expired(state.tick) else memory
+    return live_version(state, agent_id, _key(memory, memory_id))
 
 
 def rows_of(bank: Engine, agent_id: str, memory_id: str) -> list[dict[str, Any]]:
@@ -34,9 +34,9 @@ def rows_of(bank: Engine, agent_id: str, memory_id: str) -> list[dict[str, Any]]
 
 
 def _by_id(bank: Engine, agent_id: str, memory_id: str) -> Memory | None:
-    resident = bank.state
-    number = sequence_of(resident.block(agent_id).prefix, memory_id)
-    return None if number is None else resident.memory(agent_id, number)
+    state = bank.state
+    number = sequence_of(state.block(agent_id).prefix, memory_id)
+    return None if number is None else state.memory(agent_id, number)
 
 
 def _key(memory: Memory | None, memory_id: str) -> str:

@@ -152,10 +152,10 @@ def _rendered(rows: Sequence[Explanation]) -> str:
 
 def _context(bank: MemoryBank, agent: str, kept: LoggedDecision) -> str:
     """The memories that the agent was given, where the search gives others today."""
-    resident, hits = bank.engine.state, Hits()
+    state, hits = bank.engine.state, Hits()
     forgotten = 0
     for number, score in zip(kept.sequences, kept.scores, strict=True):
-        memory = resident.memory(agent, number)
+        memory = state.memory(agent, number)
         if memory is None:
             forgotten += 1
         else:

@@ -68,8 +68,8 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
     found = {number: _Life(run, agent, number) for number in numbers}
     last = run.need_whole()
     with run.past.after(agent, last) as bank:  # first, because it may be asked again
-        resident = bank.engine.state
-        now = [resident.memory(agent, number) for number in numbers]
+        state = bank.engine.state
+        now = [state.memory(agent, number) for number in numbers]
     for item in slices.items(slices.places.get(agent, -1)):
         kept = None if item.kept is None else LoggedDecision(*item.kept)
         if kept is not None:

@@ -85,7 +85,7 @@ class Repeats:
     """Notes which of the memories that a tick gives its agents are not new ones."""
 
     def __init__(self, bank: MemoryBank) -> None:
-        self._resident = bank.engine.state
+        self._state = bank.engine.state
         self._merges = bank.settings.memory.merge_duplicates
         self._next: dict[str, int] = {}
         self._count: Counter[str] = Counter()
@@ -96,7 +96,7 @@ class Repeats:
         """These agents are about to be given memories."""
         if self._merges:
             for agent in set(agents):
-                self._next[agent] = self._resident.block(agent).next_sequence
+                self._next[agent] = self._state.block(agent).next_sequence
 
     def stored(self, memories: Sequence[Memory]) -> None:
         """This is what became of the memories, in the order in which they were given."""

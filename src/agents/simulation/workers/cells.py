@@ -122,10 +122,10 @@ class _Splitting:
     def __init__(self, bank: MemoryBank, shards: Path, agents: Sequence[str], cells: int) -> None:
         ledger = bank.engine.ledger
         self._bank, self._shards = bank, shards
-        self._journal, self._resident = ledger.journal, ledger.state
+        self._journal, self._state = ledger.journal, ledger.state
         self._of_run = members(agents, cells)
         # A bank may have agents that are not the scenario's; the state hash covers them too.
-        owners = sorted(self._resident.blocks)
+        owners = sorted(self._state.blocks)
         boards = list(filter(is_board, owners))
         apart = members([each for each in owners if not is_board(each)], cells)
         # Members in any cell read a board: each cell has all boards.
@@ -160,7 +160,7 @@ class _Splitting:
         with closing(Journal(folder / "journal.db")) as new:
             new.adopt(
                 (journal.head, journal.tick, journal.hash.hex()),
-                [snapshots.pack(self._resident.blocks.peek(agent)) for agent in agents],
+                [snapshots.pack(self._state.blocks.peek(agent)) for agent in agents],
                 [note.row(journal.tick, journal.head)],
                 vectors,
                 [row for agent in agents for row in self._shelf.get(agent, ())],
