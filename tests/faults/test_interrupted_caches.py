@@ -27,7 +27,7 @@ from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.embedding import cache, embedders
 from agents.storage.embedding.cache import CachedEmbedder
 from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
-from agents.storage.state.loading import load
+from agents.storage.state.snapshots import load
 from agents.storage.state.state import State
 from agents.storage.vectors import quantise
 from agents.telling.trust import origins_of

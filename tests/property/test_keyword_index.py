@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agents import AgentMemory, MemoryBank
 from agents.storage.columns.words import KeywordIndex, Vocabulary
-from agents.storage.state.loading import load
+from agents.storage.state.snapshots import load
 from asking import asked
 
 WORDS = ["agent_X", "ERR-42", "$50K", "fish", "dragons", "東京", "ตลาด", "café", "the", "who?"]

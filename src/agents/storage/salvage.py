@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
 from .beside_journal import doubt, find_records
+from .columns.agent_columns import NUMBERS
 from .columns.agents import Population
 from .files import TemporaryFolder
 from .journal.file import Commit, JournalFile, Snapshot, SnapshotRow, chained
@@ -315,7 +316,7 @@ def _dims_of(found: _Found) -> int:
     if found.shelf:
         return len(bytes(found.shelf[0][-1]))
     for row in found.snapshots.values():
-        if numbers := len(row.columns) // (8 * snapshots.NUMBERS):
+        if numbers := len(row.columns) // (8 * NUMBERS):
             return len(row.vectors) // numbers
     for commit in found.commits.values():
         adds = [event for event in json.loads(commit.events) if event[0] == "add"]

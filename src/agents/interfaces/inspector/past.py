@@ -26,7 +26,7 @@ from ...storage.identity import Guard, prepare
 from ...storage.journal.file import SnapshotRow
 from ...storage.journal.journal import Journal
 from ...storage.state import snapshots
-from ...storage.state.loading import replay
+from ...storage.state.snapshots import replay
 from .parameters import Reading
 from .reader import Reader
 

@@ -41,7 +41,7 @@ from ..journal.ticks import TickNote
 from ..note import kept_of
 from ..vectors import Quantised, norms
 from . import snapshots
-from .loading import load, replay
+from .snapshots import load, replay
 from .state import Accesses, AddedMemories, State, needs_room, numbered
 
 logger = logging.getLogger(__name__)
