@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -15,12 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from every_step import Steps, at_most
-from numpy.typing import NDArray
 
 from agents import MemoryBank
 from agents.simulation.policies.cassette import Cassette, Exchange
 from agents.storage.columns.agent_columns import AgentColumns
-from agents.storage.columns.hashes import UseHashes
+from agents.storage.columns.hashes import Sums
 from agents.storage.columns.sessions import Sessions
 from agents.storage.columns.table import ResidentTable
 from agents.storage.columns.words import KeywordIndex, Vocabulary
@@ -126,7 +124,7 @@ def _answers(bank: MemoryBank) -> Iterator[object]:
         pytest.param([KeywordIndex, Vocabulary, AgentColumns.keywords], id="words"),
         pytest.param([Sessions, AgentColumns.sessions], id="sessions"),
         pytest.param([origins_of], id="origins"),
-        pytest.param([UseHashes, ResidentTable.make_sums], id="hashes"),
+        pytest.param([Sums, ResidentTable.make_sums], id="hashes"),
     ],
 )
 def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:
@@ -156,32 +154,6 @@ def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:
         right = answers()
         for fault in faults(begin, work, code_of(*of)):
             assert answers() == right, fault.where
-
-
-def test_a_place_of_a_hash_is_given_out_once() -> None:
-    marks: UseHashes
-    places: NDArray[np.int32]
-
-    def put(which: slice) -> None:
-        own = places[which]
-        marks.exchange(own, [sha256(bytes([row])).digest() for row in range(50)[which]])
-
-    def begin() -> None:
-        nonlocal marks, places
-        marks, places = UseHashes(), np.zeros(50, np.int32)
-        put(slice(0, 5))
-
-    def work() -> None:
-        with suppress(KeyboardInterrupt, MemoryError):
-            marks.take(places[:3])
-        with suppress(KeyboardInterrupt, MemoryError):
-            put(slice(5, 30))
-
-    for fault in faults(begin, work, code_of(UseHashes)):
-        put(slice(0, 50))
-        assert len(set(places.tolist())) == 50, fault.where
-        right = sum(int.from_bytes(sha256(bytes([row])).digest(), "big") for row in range(50))
-        assert marks.take(places) == right, fault.where
 
 
 def test_a_cassette_finds_what_it_has_written(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ..note import Note
 from ..record import MOST_RECALLS, Record
 from ..vectors import Quantised, norms
 from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
-from .hashes import of_activities, sums_of
+from .hashes import number_of
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
 from .words import KeywordIndex, Vocabulary
@@ -483,7 +483,6 @@ class AgentColumns:
         vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
         cells.vectors[first:last] = vectors.reshape(len(records), -1)
         cells.norms[first:last] = norms(cells.vectors[first:last])
-        cells.places[first:last] = 0
         for row, record in enumerate(records, first):
             cells.contents[row] = record.content
             cells.metadata[row] = record.metadata
@@ -501,31 +500,16 @@ class AgentColumns:
                 self.recalls[record.sequence] = record.recalls
             self.next_expiry = min(self.next_expiry, record.expires_tick)
         if self.is_hashed:
-            self.table.sums.add(self.slot, self.hash_of(range(first, last)))
-            self._keep_uses([row for row, each in enumerate(records, first) if each.access_count])
+            self.table.sums.add(self.slot, self._sum_of(range(first, last)))
         self.size = last
         order = np.argsort(self.figures[:, 0], kind="stable")
         self._reorder(order)
         self.rows_came([record.content for record in records], order)
 
-    def forget_uses(self, rows: slice | Sequence[int]) -> int:
-        """Drop the hashes over the use of the memories in these rows; their sum."""
-        own = self.cells.places
-        places = own[rows]
-        total = self.table.use_hashes.take(places)
-        own[rows] = places
-        return total
-
-    def _keep_uses(self, rows: Sequence[int]) -> None:
-        """Keep hashes over the use of the memories in these rows, each of which was used."""
-        if not rows:
-            return
-        cells = self.cells
-        numbers, places = cells.numbers[rows], cells.places[rows]
-        hashes = of_activities(numbers[:, 0], numbers[:, 4], numbers[:, 5], cells.use_records[rows])
-        more = sums_of(hashes, [len(hashes)], self.table.use_hashes.exchange(places, hashes))
-        cells.places[rows] = places
-        self.table.sums.add_all([self.slot], more)
+    def _sum_of(self, rows: Sequence[int]) -> int:
+        """The sum of the hashes over the memories in these rows, and over their use."""
+        where = np.array(rows, np.intp) + self.start
+        return self.hash_of(rows) + number_of(self.table.use_sums(where, [len(rows)])[0])
 
     def _forget_hashes(self, rows: Sequence[int]) -> None:
         """Take memories that leave out of the sums of hashes."""
@@ -534,9 +518,8 @@ class AgentColumns:
         sums = self.table.sums
         if len(rows) >= _MANY and 2 * len(rows) > self.size:
             sums.forget(self.slot)  # fewer memories stay than leave: they are hashed anew
-            self.forget_uses(slice(self.size))
             return
-        sums.add(self.slot, -self.forget_uses(rows) - self.hash_of(rows))
+        sums.add(self.slot, -self._sum_of(rows))
 
     def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
         """Keep these rows, in this order."""

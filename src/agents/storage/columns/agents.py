@@ -186,7 +186,6 @@ class Population(Mapping[str, AgentColumns]):
         table.tiers[rows], table.temperatures[rows] = numbers[:, 6], numbers[:, 7]
         table.numbers[rows] = numbers[:, :WIDTH]
         table.use_records[rows] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
-        table.places[rows] = 0
         table.contents[rows], table.metadata[rows], table.traits[rows] = contents, metadata, kinds
         table.all_plain = table.all_plain and metadata is None and kinds is None
         expiries = _first_expiries(numbers[:, 3], np.array(sizes, np.intp))

@@ -21,7 +21,7 @@ from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memo
 from ...memory.tiers import Temperature, Tier
 from ...rules.temperature import begun, relevances
 from ..vectors import Quantised
-from .hashes import Places, Sums, UseHashes, of_activities, of_memories, sums_of
+from .hashes import Limbs, Sums, of_activities, of_memories, sums_of
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -87,8 +87,6 @@ class Columns(NamedTuple):
     numbers: NDArray[np.int64]
     use_records: Floats
     """What the uses of memories came to: :mod:`tiermem.rules.temperature`."""
-    places: Places
-    """The places of the hashes over the use of memories."""
     contents: NDArray[Any]
     metadata: NDArray[Any]
     """None for a memory without metadata."""
@@ -104,7 +102,6 @@ class Columns(NamedTuple):
             _array((rows,), np.int8),
             _array((rows, WIDTH), np.int64),
             _array((rows,), np.float64),
-            _array((rows,), np.int32),
             np.empty(rows, object),
             np.empty(rows, object),
             np.empty(rows, object),
@@ -129,8 +126,6 @@ class ResidentTable:
     def __init__(self, dims: int, windows: Windows) -> None:
         self._windows = windows
         self._dims = dims
-        self.use_hashes = UseHashes()
-        """The hashes over the use of memories, of agents that are hashed."""
         self.sums = Sums()
         """For each agent that is hashed, the sum of the hashes over its memories and their use."""
         self.shelf_sums = Sums()
@@ -145,8 +140,8 @@ class ResidentTable:
         """These are the columns from now on; agents have the first ``used`` rows."""
         self.columns = columns
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
-        self.numbers, self.use_records, self.places = columns[4:7]
-        self.contents, self.metadata, self.traits = columns[7:]
+        self.numbers, self.use_records = columns[4:6]
+        self.contents, self.metadata, self.traits = columns[6:]
         # Single numbers are read from these: they are Python's own, which takes half the time.
         self.flat_numbers = self.numbers.reshape(-1).data
         self.flat_records = cast("memoryview[float]", self.use_records.data)
@@ -298,22 +293,20 @@ class ResidentTable:
     def make_sums(self, slots: Sequence[int], starts: Spots, sizes: Spots) -> None:
         """Hash all memories of agents with these windows; their sums are kept from now on."""
         rows = rows_of(starts, sizes)
-        numbers, records, places = self.numbers[rows], self.use_records[rows], self.places[rows]
-        self.places[rows] = 0  # before they are free for others
-        self.use_hashes.take(places)
-        hashes = self.hashes_of(rows)
-        used = numbers[:, 4] > 0
-        sequences, counts, last = numbers[used][:, [0, 4, 5]].T
-        use_hashes = of_activities(sequences, counts, last, records[used])
-        own = places[used]
-        old = self.use_hashes.exchange(own, use_hashes)
-        places[used] = own
-        self.places[rows] = places
-        before = np.append(0, used.cumsum())
-        stops = np.cumsum(sizes)
-        used_of = before[stops] - before[stops - sizes]
-        sums = sums_of(hashes, sizes) + sums_of(use_hashes, used_of, old)
+        sums = sums_of(self.hashes_of(rows), sizes) + self.use_sums(rows, sizes)
         self.sums.put_all(slots, sums)
+
+    def use_sums(self, rows: slice | Rows, counts: Spots) -> Limbs:
+        """The sum of the hashes over the use of the memories in these rows, for each run of them.
+
+        ``counts`` has the length of each run. A memory that was never used has no such hash.
+        """
+        numbers = self.numbers[rows]
+        used = numbers[:, 4] > 0
+        numbers, records = numbers[used], self.use_records[rows][used]
+        hashes = of_activities(numbers[:, 0], numbers[:, 4], numbers[:, 5], records)
+        before, stops = np.append(0, used.cumsum()), np.cumsum(counts)
+        return sums_of(hashes, before[stops] - before[stops - counts])
 
     def write(
         self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats
@@ -329,7 +322,6 @@ class ResidentTable:
         self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
         self.numbers[where, 0] = sequences
         self.use_records[where] = NEW_RELEVANCE
-        self.places[where] = 0
         self.contents[where] = _objects(contents)
         if metadata.count(None) == len(metadata):
             self.metadata[where] = None

@@ -32,7 +32,6 @@ from ...rules.tiers import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings
-from ..columns.hashes import of_activities, sums_of
 from ..columns.table import WIDTH
 from ..journal.journal import Journal
 from ..note import Note
@@ -141,8 +140,6 @@ class State:
             return
         for agent in agents:
             if agent in self.blocks:
-                block = self.blocks.peek(agent)
-                block.forget_uses(slice(block.size))
                 self.blocks.remove(agent)
 
     def block(self, agent_id: str) -> AgentColumns:
@@ -315,7 +312,9 @@ class State:
 
         ``counts`` says how many of the memories each agent got: at least one.
         """
-        table = self.table
+        table, slots = self.table, self.blocks.slots_of(agents)
+        is_hashed = bool(table.sums.known) and table.sums.knows_any(slots)
+        before = table.use_sums(rows, counts) if is_hashed else None
         # A view, by the number of a cell: two thirds of the time that rows and columns take.
         numbers = table.numbers.reshape(-1)
         cells = rows * WIDTH + 4
@@ -323,14 +322,8 @@ class State:
         numbers[cells + 1] = self.tick
         table.use_records[rows] = after_use(table.use_records[rows], scores)
         self.touch(agents)
-        slots = self.blocks.slots_of(agents)
-        if table.sums.known and table.sums.knows_any(slots):
-            sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
-            marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
-            places = table.places[rows]
-            old = table.use_hashes.exchange(places, marks)
-            table.places[rows] = places
-            table.sums.add_all(slots, sums_of(marks, counts, old))
+        if before is not None:
+            table.sums.add_all(slots, table.use_sums(rows, counts) - before)
 
     def apply(self, event: Change) -> None:
         """Apply an event."""
