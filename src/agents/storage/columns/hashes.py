@@ -146,9 +146,12 @@ class Sums:
 
     def digests(self, slots: Sequence[int], others: "Sums") -> bytes:
         """The bytes of each sum, with what ``others`` has for the agent added."""
+        return _carried(self.limbs(slots) + others.limbs(slots)).astype(">u4").tobytes()
+
+    def limbs(self, slots: Sequence[int]) -> Limbs:
+        """The sums of these agents, as numbers that NumPy can add."""
         self._make_room(slots)
-        others._make_room(slots)
-        return _carried(self._limbs[slots] + others._limbs[slots]).astype(">u4").tobytes()
+        return self._limbs[slots]
 
     def put(self, slot: int, total: int) -> None:
         """This is the sum of an agent now."""
@@ -173,7 +176,7 @@ class Sums:
         is_known = np.frombuffer(self.known, bool)[slots]
         if not is_known.all():
             slots, more = np.array(slots)[is_known].tolist(), more[is_known]
-        sums = self._limbs[slots] + more
+        sums = self.limbs(slots) + more
         self._limbs[slots] = _carried(sums) if np.abs(sums).max(initial=0) > _LARGE else sums
 
     def forget(self, slot: int) -> None:
