@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from agents.simulation.runs import outputs
-from agents.simulation.sweeps import cells, worker
+from agents.simulation.sweeps import processes, run_sweep
 
 
 def use() -> None:
     """From now on, a process of a sweep is a fork."""
     forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload([cells.__name__, outputs.__name__, "pyarrow.parquet"])
-    worker.multiprocessing = SimpleNamespace(get_context=lambda kind: forked)
+    forked.set_forkserver_preload([run_sweep.__name__, outputs.__name__, "pyarrow.parquet"])
+    processes.multiprocessing = SimpleNamespace(get_context=lambda kind: forked)
 
 
 @contextmanager
 def from_scratch() -> Iterator[None]:
     """Inside, they are processes from scratch, as users have them."""
-    worker.multiprocessing = multiprocessing
+    processes.multiprocessing = multiprocessing
     try:
         yield
     finally:

@@ -14,8 +14,8 @@ from agents import MemoryBank
 from agents.interfaces.inspector.export import write_export
 from agents.interfaces.inspector.parameters import NotThere, Parameters
 from agents.simulation.runs.placement import LOCAL
-from agents.simulation.sweeps.cells import run_cells
 from agents.simulation.sweeps.results import write_results
+from agents.simulation.sweeps.run_sweep import run_cells
 from agents.simulation.sweeps.sweep import read_sweep
 from waiting import until
 

@@ -12,7 +12,7 @@ from agents.config.load import load_settings
 from agents.errors import InvalidInput, RunError, TierMemError
 from agents.simulation.effects import effect, expected_cost, which
 from agents.simulation.effects.results import ranking_section
-from agents.simulation.effects.spread import Turn, compare
+from agents.simulation.effects.stories import Turn, compare
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run

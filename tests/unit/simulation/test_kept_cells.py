@@ -10,7 +10,7 @@ import yaml
 
 from agents.errors import RunError
 from agents.simulation.runs.placement import LOCAL
-from agents.simulation.sweeps.cells import run_cells
+from agents.simulation.sweeps.run_sweep import run_cells
 from agents.simulation.sweeps.sweep import read_sweep
 
 WORLD = """

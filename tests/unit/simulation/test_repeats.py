@@ -7,7 +7,7 @@ import pytest
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.simulation import Action
-from agents.simulation.effects.spread import story_of
+from agents.simulation.effects.stories import story_of
 from agents.simulation.runs.driven_run import OutsideRun
 from agents.simulation.runs.record import RunRecord
 from agents.simulation.runs.replay import Replay

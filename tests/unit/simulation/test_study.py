@@ -12,11 +12,9 @@ import pytest
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.errors import BankDamaged, BankError, MemoryNotFound, RunError
-from agents.simulation.analysis.collection import Collection
-from agents.simulation.analysis.columns import Columns
-from agents.simulation.analysis.needed import distinct
+from agents.simulation.analysis.columns import Collection, Columns
+from agents.simulation.analysis.forgetting import distinct, kaplan_meier
 from agents.simulation.analysis.study import Study
-from agents.simulation.analysis.survival import kaplan_meier
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.runs.study import facts_of, study_run
 from agents.simulation.tick.loop import Loop

@@ -9,10 +9,9 @@ import orjson
 
 from ...memory.events import Added, Event, VersionReplaced, decode
 from ...memory.records import memory_id
+from ...simulation.analysis.beliefs import shares
 from ...simulation.analysis.columns import Columns, Numbers
-from ...simulation.analysis.overlap import shares
-from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tree
-from ...simulation.analysis.tells import tells
+from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tells, tree
 from ...simulation.runs.life import done_to
 from ...simulation.runs.record import FORGOTTEN
 from ...simulation.tick.decision_log import unpack

@@ -15,8 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from ...simulation.analysis.collection import Collection, Earlier
-from ...simulation.analysis.columns import Columns
+from ...simulation.analysis.columns import Collection, Columns, Earlier
 
 T = TypeVar("T")
 _LONGEST = 0.5

@@ -15,9 +15,7 @@ from ...storage.embedding.embedders import OfflineEmbedder
 from ...storage.journal.journal import Journal
 from ...storage.once import once
 from ...storage.vectors import quantise
-from . import needed as forgetting
-from . import overlap as sharing
-from . import spread, survival, tells, truth
+from . import beliefs, forgetting, spread
 from .columns import Columns
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ class Study:
     """
 
     def __init__(
-        self, name: str, columns: Columns, facts: truth.Facts, logged: int, journal: Opened
+        self, name: str, columns: Columns, facts: beliefs.Facts, logged: int, journal: Opened
     ) -> None:
         self.name = name
         self.columns = columns
@@ -104,7 +102,7 @@ class Study:
 
     @once
     def _tells(self) -> "pa.Table":
-        return tells.tells(self.columns)
+        return spread.tells(self.columns)
 
     def tells(self) -> "pa.Table":
         """Who informs whom: an edge for each teller and listener, the most used first."""
@@ -117,25 +115,25 @@ class Study:
 
     def centrality(self) -> "pa.Table":
         """How central each agent is in what was told; it needs networkx, ``tiermem[analysis]``."""
-        return tells.centrality(self._tells)
+        return spread.centrality(self._tells)
 
     def overlap(self, agents: Sequence[str] | None = None) -> "pa.Table":
         """How much each two agents believe the same, exactly and by nearness."""
         if agents is None:
-            return sharing.overlap(self.columns)
+            return beliefs.overlap(self.columns)
         known = {name: place for place, name in enumerate(self.columns.agents)}
         for name in agents:
             if name not in known:
                 raise InvalidInput(f"{self.name} has no agent {name!r:.60}")
-        return sharing.overlap(self.columns, sorted({known[name] for name in agents}))
+        return beliefs.overlap(self.columns, sorted({known[name] for name in agents}))
 
     def survival(self) -> "pa.Table":
         """How long memories last, by tier and by source: Kaplan and Meier."""
-        return survival.survival(self.columns)
+        return forgetting.survival(self.columns)
 
     @once
     def _truth(self) -> "pa.Table":
-        return truth.truth(self.columns, self.facts)
+        return beliefs.truth(self.columns, self.facts)
 
     def truth(self) -> "pa.Table":
         """For each subject of the world's facts and each tick, who believes truth and lie."""
@@ -143,7 +141,7 @@ class Study:
 
     def overtaking(self) -> "pa.Table":
         """For each subject of the world's facts, when truth overtook the lie."""
-        return truth.overtaking(self.truth())
+        return beliefs.overtaking(self.truth())
 
     @once
     def has_decisions(self) -> bool:

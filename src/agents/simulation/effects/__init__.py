@@ -7,7 +7,8 @@ A branch in which nothing changes must be the run itself; then a branch in which
 shows what that thing did. See docs/architecture/effects.md.
 """
 
-from .experiment import Effect, effect, expected_cost
-from .which import Ranked, which, which_cost
+from .experiment import effect, expected_cost
+from .results import Effect, Ranked
+from .which import which, which_cost
 
 __all__ = ["Effect", "Ranked", "effect", "expected_cost", "which", "which_cost"]

@@ -1,88 +1,27 @@
 """The experiment: a run as it was and changed, over seeds or futures, and what is different."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidInput
+from ...errors import InvalidInput, RunError
 from ...storage.files import make_folder
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
 from ..runs.record import RunRecord, last_tick
 from ..runs.trust import check_run
 from ..statistics import differences
-from ..sweeps.worker import KILLED, in_processes
+from ..sweeps.processes import KILLED, in_processes
 from ..worlds.outside import check_inside
-from .arms import Arm, Pair, check_null, future_pair, run_arm, seed_pair
-from .cost import Cost, cost_of
-from .interventions import Change, Intervention, read_intervention
-from .notes import notes_of_births, notes_of_blocks, notes_of_pairs
-from .place import arms_folder
-from .spread import Parted, Reached, Step, compare, story_of
+from .folder import arms_folder
+from .interventions import Change, Intervention, later_births, read_intervention
+from .pairs import Arm, Cost, Pair, check_null, cost_of, future_pair, run_arm, seed_pair
+from .results import Effect, write_effect
+from .stories import compare, story_of
 
 Progress = Callable[[int, int], None]
 """Takes the number of finished pairs, and of all."""
 Texts = str | Iterable[str]
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a change did."""
-
-    run: str
-    at: int
-    """The last tick that both arms share."""
-    until: int
-    """The tick in which they are compared."""
-    words: Sequence[str]
-    """What was changed."""
-    over: str
-    """What the pairs differ in: ``seed`` or ``future``."""
-    pairs: Sequence[Mapping[str, Any]]
-    """A row for each pair and metric: as it was, changed, and the difference."""
-    statistics: Sequence[Mapping[str, Any]]
-    """For each metric the mean difference of the pairs, its interval, p and p_holm."""
-    parted: Parted | None
-    """The first decision that is another in the run itself; None if none is."""
-    reached: Sequence[Reached]
-    """How the change went from agent to agent in the run itself."""
-    steps: Sequence[Step]
-    """Who perceived, was given, did or remembers something else, tick by tick."""
-    ticks: Sequence[int] = ()
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
-    """Each metric over the ticks, as it was and changed, in the run itself."""
-    by_agent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By how much the world's numbers of each agent differ; equal ones are left out."""
-    missing: Sequence[str] = ()
-    """Seeds or futures that say nothing, and why."""
-    notes: Sequence[str] = ()
-    """What a reader should know of the figures."""
-
-    def difference(self, metric: str) -> Mapping[str, Any]:
-        """The statistics of one metric."""
-        for row in self.statistics:
-            if row["metric"] == metric:
-                return row
-        known = ", ".join(str(row["metric"]) for row in self.statistics)
-        raise InvalidInput(f"there is no metric {metric!r:.60}", hint=f"there is {known}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The effect as JSON values, without the ticks."""
-        return {
-            "run": self.run,
-            "at": self.at,
-            "until": self.until,
-            "changed": list(self.words),
-            "over": self.over,
-            "statistics": [dict(row) for row in self.statistics],
-            "pairs": [dict(row) for row in self.pairs],
-            "first_decision": self.parted and self.parted._asdict(),
-            "reached": [each._asdict() for each in self.reached],
-            "by_agent": {name: dict(each) for name, each in self.by_agent.items()},
-            "missing": list(self.missing),
-            "notes": list(self.notes),
-        }
 
 
 def effect(
@@ -134,9 +73,7 @@ def effect(
         pairs[1:] = sorted(pairs[1:], key=lambda each: each.number)
         found = _effect(folder, place, change, pairs, futures > 1, metrics, again)
         if out is not None:
-            from .results import write
-
-            write(found, place)
+            write_effect(found, place)
     return found
 
 
@@ -354,3 +291,54 @@ def _apart(was: Arm | None, changed: Arm) -> dict[str, dict[str, float]]:
         if own:
             found[name] = own
     return found
+
+
+# What a reader should know of the figures
+
+
+def notes_of_pairs(pairs: Sequence[Pair], compared: int) -> Iterator[str]:
+    """How much the figures of these pairs say, of which so many were compared."""
+    changed = pairs[0].changed
+    if changed is not None and changed.stopped:
+        yield (
+            f"the changed branch ended after tick {changed.ended}, and is compared there: "
+            f"{changed.stopped}"
+        )
+    if compared < len(pairs):
+        yield f"{compared} of {len(pairs)} pairs have the change; the figures are of these alone"
+    if compared == 1:
+        yield "one run: the difference is exact in it, and says nothing of others"
+    no_ops = sum(pair.changed.no_ops for pair in pairs if pair.changed is not None)
+    before = sum(pair.was.no_ops for pair in pairs if pair.was is not None)
+    if no_ops > before:
+        yield f"{no_ops - before} more decisions had no answer of the language model: did nothing"
+
+
+def notes_of_blocks(change: Change, *, has_changed: bool) -> Iterator[str]:
+    """What a block keeps away, and whether it kept anything away."""
+    blocked = [f"{rule['from']}→{rule['to']}" for rule in change.rules if rule["do"] == "block"]
+    if blocked and has_changed:
+        yield "a blocked remark is one whose speaker the world names"
+    elif blocked:
+        yield (
+            f"nothing was blocked ({', '.join(blocked)}): after tick {change.at} no words reached "
+            "that agent whose speaker the world names so"
+        )
+
+
+def notes_of_births(changed: Path, change: Change) -> list[str]:
+    """What is never heard in its tick and comes later; an error if it comes in its tick."""
+    notes = []
+    for rule in change.rules:
+        ticks = later_births(changed, rule) if rule["do"] == "never" else []
+        if rule.get("tick") in ticks:
+            raise RunError(
+                f"{rule['agent']} got {rule['content']!r:.60} in tick {rule['tick']} all the same: "
+                "it did not come by a way that can be blocked",
+                hint="let the agent forget it instead: --forget",
+            )
+        notes += [
+            f"{rule['agent']} gets the same text later, in tick {tick}: that is not kept away"
+            for tick in ticks[:1]
+        ]
+    return notes

@@ -1,25 +1,137 @@
-"""The files of an experiment: tables, a plot and a report."""
+"""What an experiment found, and its files: tables, a plot and a report."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...errors import RunError
+from ...errors import InvalidInput, RunError
 from ...memory.words import number, signed
 from ...storage.files import replace_file
 from ..reports import html as page
 from ..reports import plots
 from ..runs.outputs import table
 from ..statistics import in_words, interval_of
-from .experiment import Effect
-from .which import Ranked
+from .stories import Parted, Reached, Step
 
 _MOST_CHARTS = 12
 _MOST_REACHED = 100
 
 
-def write(found: Effect, folder: Path) -> None:
+@dataclass(frozen=True)
+class Effect:
+    """What a change did."""
+
+    run: str
+    at: int
+    """The last tick that both arms share."""
+    until: int
+    """The tick in which they are compared."""
+    words: Sequence[str]
+    """What was changed."""
+    over: str
+    """What the pairs differ in: ``seed`` or ``future``."""
+    pairs: Sequence[Mapping[str, Any]]
+    """A row for each pair and metric: as it was, changed, and the difference."""
+    statistics: Sequence[Mapping[str, Any]]
+    """For each metric the mean difference of the pairs, its interval, p and p_holm."""
+    parted: Parted | None
+    """The first decision that is another in the run itself; None if none is."""
+    reached: Sequence[Reached]
+    """How the change went from agent to agent in the run itself."""
+    steps: Sequence[Step]
+    """Who perceived, was given, did or remembers something else, tick by tick."""
+    ticks: Sequence[int] = ()
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    """Each metric over the ticks, as it was and changed, in the run itself."""
+    by_agent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By how much the world's numbers of each agent differ; equal ones are left out."""
+    missing: Sequence[str] = ()
+    """Seeds or futures that say nothing, and why."""
+    notes: Sequence[str] = ()
+    """What a reader should know of the figures."""
+
+    def difference(self, metric: str) -> Mapping[str, Any]:
+        """The statistics of one metric."""
+        for row in self.statistics:
+            if row["metric"] == metric:
+                return row
+        known = ", ".join(str(row["metric"]) for row in self.statistics)
+        raise InvalidInput(f"there is no metric {metric!r:.60}", hint=f"there is {known}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The effect as JSON values, without the ticks."""
+        return {
+            "run": self.run,
+            "at": self.at,
+            "until": self.until,
+            "changed": list(self.words),
+            "over": self.over,
+            "statistics": [dict(row) for row in self.statistics],
+            "pairs": [dict(row) for row in self.pairs],
+            "first_decision": self.parted and self.parted._asdict(),
+            "reached": [each._asdict() for each in self.reached],
+            "by_agent": {name: dict(each) for name, each in self.by_agent.items()},
+            "missing": list(self.missing),
+            "notes": list(self.notes),
+        }
+
+
+class Candidate(NamedTuple):
+    """A memory, and how often it took part in a decision."""
+
+    agent: str
+    memory_id: str
+    text: str
+    born: int
+    decisions: int
+    """For how many decisions it was given, or found by a question."""
+    weight: float
+    """The same, where a memory that was given in second place counts as a half, and so on."""
+
+
+class Tested(NamedTuple):
+    """A memory that was removed, and by how much the metric changed."""
+
+    candidate: Candidate
+    at: int
+    """It was forgotten after this tick."""
+    difference: float
+    """In the run itself; with futures, the mean."""
+    low: float | None
+    high: float | None
+    p_holm: float | None
+    """Corrected for all memories that were tested; None without an interval."""
+    n: int
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The memories that were tested, the largest effect first, and what was not tested."""
+
+    metric: str
+    tested: Sequence[Tested]
+    candidates: int
+    """How many memories took part in decisions."""
+    untested: Sequence[Candidate]
+    """The candidates beyond the budget, by how often they took part."""
+    failed: Sequence[str]
+    """Candidates whose removal could not be tried, and why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranking as JSON values."""
+        return {
+            "metric": self.metric,
+            "candidates": self.candidates,
+            "tested": [{**each.candidate._asdict(), **each._asdict(),
+                        "candidate": each.candidate.memory_id} for each in self.tested],
+            "untested": [each._asdict() for each in self.untested],
+            "failed": list(self.failed),
+        }  # fmt: skip
+
+
+def write_effect(found: Effect, folder: Path) -> None:
     """Write what an experiment found into its folder."""
     _write(
         folder,

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,67 +14,14 @@ from ..runs.found_effects import AS_IT_WAS, CHANGED
 from ..runs.record import RunRecord, last_tick
 from ..runs.trust import check_run
 from ..statistics import differences
-from ..sweeps.worker import KILLED
-from .arms import Pair, check_null, future_pair, run_arm
-from .cost import Cost, cost_of_removals
+from ..sweeps.processes import KILLED
 from .experiment import check_answers_are_kept, check_metrics, results_of
+from .folder import arms_folder
 from .interventions import Change
-from .place import arms_folder
+from .pairs import Cost, Pair, check_null, cost_of_removals, future_pair, run_arm
+from .results import Candidate, Ranked, Tested, write_ranking
 
 _LEAST_BUDGET, _MOST_BUDGET = 1, 10_000
-
-
-class Candidate(NamedTuple):
-    """A memory, and how often it took part in a decision."""
-
-    agent: str
-    memory_id: str
-    text: str
-    born: int
-    decisions: int
-    """For how many decisions it was given, or found by a question."""
-    weight: float
-    """The same, where a memory that was given in second place counts as a half, and so on."""
-
-
-class Tested(NamedTuple):
-    """A memory that was removed, and by how much the metric changed."""
-
-    candidate: Candidate
-    at: int
-    """It was forgotten after this tick."""
-    difference: float
-    """In the run itself; with futures, the mean."""
-    low: float | None
-    high: float | None
-    p_holm: float | None
-    """Corrected for all memories that were tested; None without an interval."""
-    n: int
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """The memories that were tested, the largest effect first, and what was not tested."""
-
-    metric: str
-    tested: Sequence[Tested]
-    candidates: int
-    """How many memories took part in decisions."""
-    untested: Sequence[Candidate]
-    """The candidates beyond the budget, by how often they took part."""
-    failed: Sequence[str]
-    """Candidates whose removal could not be tried, and why."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ranking as JSON values."""
-        return {
-            "metric": self.metric,
-            "candidates": self.candidates,
-            "tested": [{**each.candidate._asdict(), **each._asdict(),
-                        "candidate": each.candidate.memory_id} for each in self.tested],
-            "untested": [each._asdict() for each in self.untested],
-            "failed": list(self.failed),
-        }  # fmt: skip
 
 
 def which(
@@ -111,8 +57,6 @@ def which(
         tested, failed = _tested(trial, chosen, at, workers, progress)
         ranked = Ranked(metric, tested, len(found), found[budget:], failed)
         if out is not None:
-            from .results import write_ranking
-
             write_ranking(ranked, place, str(folder), until)
     return ranked
 

@@ -16,9 +16,9 @@ from ...config.settings import Settings
 from ...errors import BankDamaged, BankError, RunError, SimulationError
 from ...storage.journal.journal import Journal
 from ...storage.sqlite import looks_of
-from ..analysis.collection import Earlier, read_columns
+from ..analysis.beliefs import Facts
+from ..analysis.columns import Earlier, read_columns
 from ..analysis.study import Study
-from ..analysis.truth import Facts
 from ..protocols import World
 from ..worlds import WORLDS
 from ..worlds.outside import agents_of, is_outside

@@ -14,7 +14,7 @@ from ..progress import Screen
 
 if TYPE_CHECKING:
     from ....simulation.effects import Effect, Ranked
-    from ....simulation.effects.cost import Cost
+    from ....simulation.effects.pairs import Cost
 
 _MOST_REACHED = 12
 _MEMORY = "AGENT:ID, or AGENT:part of its text"

@@ -56,9 +56,8 @@ def sweep(
     Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
     gets results.parquet, statistics.parquet, plots and report.html.
     """
-    from ....simulation.sweeps.cells import engine_for, run_cells
-    from ....simulation.sweeps.folder import finished
     from ....simulation.sweeps.results import statistics_rows, write_results
+    from ....simulation.sweeps.run_sweep import engine_for, finished, run_cells
     from ....simulation.sweeps.sweep import read_sweep
     from ..progress import Screen, interrupts
 

@@ -1,0 +1,258 @@
+"""Runs a sweep, in processes or as tasks of Ray, and goes on where it was stopped."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ...config.load import load_settings
+from ...config.settings import Settings
+from ...config.yaml_files import read_yaml, show_path, to_yaml
+from ...errors import ConfigError, RunError
+from ...storage.files import lock_folder, make_folder, replace_file
+from ..runs.folder import settings_of_before
+from ..runs.placement import LOCAL, Placement, check_engine, without_engine
+from ..runs.run import Run
+from ..runs.scenario import code_of
+from ..whole_folder import strangers
+from ..workers.ray_carrier import Cluster
+from .processes import KILLED, in_processes
+from .sweep import Cell, Sweep
+
+
+def engine_for(
+    sweep: Sweep, kind: str | None = None, workers: int | None = None, address: str | None = None
+) -> Placement:
+    """What runs the cells: the engine that a caller names, or the one of the scenario.
+
+    A cell is a run in one process on every engine; ``local`` stands for processes here.
+    """
+    own = sweep.settings().simulation
+    kind = kind or own.engine
+    check_engine(kind, address)
+    return Placement(kind, workers or own.workers or os.cpu_count() or 1, address)
+
+
+def run_cells(
+    sweep: Sweep, folder: Path, engine: Placement, *, force: bool, keep_runs: bool = False
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    """Run the unfinished cells; give each cell with its summary or its error message.
+
+    Finished cells come first; :class:`RunError` if the sweep would run one of them otherwise now.
+    An interrupted cell starts again. A cell whose process is killed is run once more. A lock keeps
+    other processes from running the same sweep. With ``keep_runs``, each cell gets a report and the
+    scenario's checkpoints; a cell without a report runs again.
+    """
+    prepare(sweep, folder, force)
+    lock = lock_folder(folder, LOCK)
+    try:
+        yield from _run_waiting(sweep, folder, engine, keep_runs)
+    finally:
+        lock.release()
+
+
+def _run_waiting(
+    sweep: Sweep, folder: Path, engine: Placement, keep_runs: bool
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    found = [
+        (cell, place, finished(place, keep_runs))
+        for cell in sweep.cells()
+        for place in (folder / "cells" / cell.name,)
+    ]
+    check_kept(sweep, ((cell, place) for cell, place, done in found if done is not None))
+    yield from ((cell, done) for cell, _, done in found if done is not None)
+    waiting = [cell for cell, _, done in found if done is None]
+    if not waiting:
+        return
+    there = replace(sweep, scenario=sweep.scenario.absolute())  # for processes in other folders
+    cells = folder.absolute() / "cells"
+    calls = [(there, cell, cells / cell.name, keep_runs) for cell in waiting]
+    with ExitStack() as ended:
+        if engine.kind == "ray":
+            cluster = Cluster(engine.address, engine.workers)
+            ended.callback(cluster.close)
+            results = cluster.results(_run_cell, calls, engine.workers)
+        else:
+            results = in_processes(_run_cell, calls, engine.workers)
+        for place, result in results:
+            yield waiting[place], KILLED if result is None else result
+
+
+def _run_cell(sweep: Sweep, cell: Cell, folder: Path, keep_runs: bool) -> dict[str, Any] | str:
+    """Run one cell in a process of its own."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        settings = sweep.settings(cell)
+        ticks = settings.simulation.ticks
+        if not keep_runs:  # one checkpoint, at the end: an interrupted cell starts again
+            last = {"checkpoint": {"every": ticks, "keep": 1}}
+            settings = load_settings(settings, overrides=last)
+        with Run.create(folder, settings, scenario=sweep.scenario.parent, engine=LOCAL) as run:
+            for _ in run.advance(ticks):
+                pass
+            return run.finish(report=keep_runs)
+    except Exception as error:  # noqa: BLE001 - the other runs must go on
+        return f"{type(error).__name__}: {error}"
+
+
+# The folder of a sweep: its plan, and the runs that are finished
+
+
+_HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
+LOCK = "sweep.lock"
+"""The file that a process locks while it runs the sweep."""
+_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", LOCK}
+
+
+def prepare(sweep: Sweep, folder: Path, force: bool) -> None:
+    """Make the sweep's folder, or check that the folder is of this sweep.
+
+    With ``force``, a folder of another sweep is replaced.
+    """
+    text = plan = _HEAD + to_yaml(sweep.to_dict(), sort_keys=True)
+    if sweep.question:  # for readers of the folder; it may change when the sweep goes on
+        text += to_yaml({"question": sweep.question})
+    made = folder / "plan.yaml"
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise RunError(f"{folder} exists and is not a folder", hint="choose another with --out")
+    if folder.exists() and any(folder.iterdir()):
+        _check_ours(folder, made)
+        if _without_question(made.read_text()) == plan and not force:
+            if made.read_text() != text:
+                _write(folder, text)
+            return
+        if not force:
+            raise RunError(
+                f"{folder} is of another sweep, or the settings or the code of this one have "
+                "changed since",
+                hint=ANEW,
+            )
+        lock_folder(folder, LOCK).release()  # raises if another process runs the sweep
+        shutil.rmtree(folder)
+    _write(folder, text)
+
+
+def _write(folder: Path, plan: str) -> None:
+    """Write the plan into the sweep's folder, which is made if there is none."""
+    try:
+        make_folder(folder)
+        make_folder(folder / "cells")
+        replace_file(folder / "plan.yaml", plan)
+    except OSError as error:
+        raise RunError(
+            f"the sweep {str(folder)!r} can't be made: {error}",
+            hint="make room and let your user write there, or choose another with --out",
+        ) from error
+
+
+def _without_question(plan: str) -> str:
+    """The text of a plan without its question, which is the last of its keys."""
+    return re.sub(r"^question: .*", "", plan, count=1, flags=re.MULTILINE | re.DOTALL)
+
+
+def _check_ours(folder: Path, made: Path) -> None:
+    """Refuse a folder that holds files of something other than a sweep."""
+    strange = [path.name for path in strangers(folder, _OURS) if path.suffix != ".svg"]
+    if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
+        holds = f": it holds {strange[0]}" if strange else ""
+        raise RunError(
+            f"{folder} exists and is not a sweep{holds}", hint="choose another with --out"
+        )
+
+
+def finished(folder: Path, keep_runs: bool) -> dict[str, Any] | None:
+    """The summary of a finished cell, or None. A run writes its summary after its tables."""
+    try:
+        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    except (OSError, ValueError):
+        return None
+    is_whole = summary.get("finished") and (not keep_runs or (folder / "report.html").is_file())
+    return summary if is_whole else None
+
+
+# Whether the finished runs are those that the sweep would run now
+
+
+ANEW = "choose another folder with --out, or start anew with --force"
+"""The hint for a folder whose runs are not those of the sweep."""
+_SEED = re.compile(r"^seed: (-?\d+)\n", re.MULTILINE)
+_MOST_NAMED = 3
+_MISSING = ...
+
+
+def check_kept(sweep: Sweep, kept: Iterable[tuple[Cell, Path]]) -> None:
+    """Refuse to go on with runs whose settings or code are not what the sweep has now.
+
+    The plan has the scenario and its code as they were; a variant may have other code, and another
+    version of TierMem may make other settings of the same plan.
+    """
+    codes: dict[tuple[str | None, str], dict[str, bytes]] = {}
+    for cell, folder in kept:
+        settings = without_engine(sweep.settings(cell))
+        made_of = settings.simulation.world, settings.simulation.policy
+        if made_of not in codes:
+            found = code_of(settings, sweep.scenario.parent)
+            codes[made_of] = {name: file.read_bytes() for name, file in found.items()}
+        for what, others in (
+            ("settings", _other_settings(folder, settings)),
+            ("code", _other_code(folder / "code", codes[made_of])),
+        ):
+            if named := list(islice(others, _MOST_NAMED)):
+                raise RunError(
+                    f"{folder} ran with other {what} than the sweep has now: {', '.join(named)}",
+                    hint=ANEW,
+                )
+
+
+def _other_settings(folder: Path, settings: Settings) -> Iterator[str]:
+    """The names of the settings that a run does not share with ``settings``, and their values.
+
+    Checkpoints change no result: a sweep with ``--keep-runs`` has others than one without.
+    """
+    try:
+        text = (folder / "config.yaml").read_text()
+        seed = _SEED.search(text)
+        was = {**_settings_in(_SEED.sub("", text, count=1)), "seed": seed and int(seed[1])}
+    except (OSError, UnicodeDecodeError, ConfigError) as error:
+        raise RunError(
+            f"{folder} is finished, and its config.yaml can't be read, so nobody knows what it "
+            f"ran: {error}",
+            hint=f"delete {folder} to run it again, {ANEW}",
+        ) from error
+    now = settings.to_dict(redact=True)
+    yield from _differing({**was, "checkpoint": None}, {**now, "checkpoint": None})
+
+
+@lru_cache(maxsize=64)
+def _settings_in(config: str) -> dict[str, object]:
+    """The settings in the text of a run's file: runs of many seeds have the same but for these."""
+    given: Any = read_yaml(config, "config.yaml").value
+    return load_settings(given, overrides=settings_of_before(given)).to_dict(redact=True)
+
+
+def _differing(was: object, now: object, *path: str) -> Iterator[str]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*was, *now]):
+            yield from _differing(was.get(key, _MISSING), now.get(key, _MISSING), *path, key)
+    elif _as_text(was) != _as_text(now):
+        yield f"{show_path(path)} was {_as_text(was):.60} and is {_as_text(now):.60}"
+
+
+def _as_text(value: object) -> str:
+    return "not set" if value is _MISSING else json.dumps(value, sort_keys=True)
+
+
+def _other_code(copies: Path, code: Mapping[str, bytes]) -> Iterator[str]:
+    """The names of the user's own modules of which a run has another copy, or none."""
+    kept = {str(path.relative_to(copies)) for path in copies.rglob("*.py")}
+    for name in sorted({*code, *kept}):
+        copy = copies / name
+        if not copy.is_file() or copy.read_bytes() != code.get(name):
+            yield name
