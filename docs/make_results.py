@@ -12,7 +12,7 @@ from typing import Any
 from tiermem.simulation.reports.sweep_report import SweepResults
 from tiermem.simulation.statistics import in_words, interval_of
 from tiermem.simulation.sweeps.results import write_results
-from tiermem.simulation.sweeps.run_sweep import engine_for, run_cells
+from tiermem.simulation.sweeps.run_sweep import engine_for, run_all
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 PAGE = Path(__file__).with_name("results.md")
@@ -70,7 +70,7 @@ def sweep(world: str, folder: Path) -> SweepResults:
     """The results of a world's sweep, which is run in this folder."""
     plan = read_sweep(SIMULATIONS / f"{world}_classics.yaml")
     done: dict[str, Any] = {}
-    for cell, result in run_cells(plan, folder, engine_for(plan), force=False):
+    for cell, result in run_all(plan, folder, engine_for(plan), force=False):
         if isinstance(result, str):
             raise SystemExit(f"{cell.name}: {result}")
         done[cell.name] = result

@@ -177,7 +177,7 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
             kinds.append("edits")
         elif block.startswith("scenario:"):
             shutil.copy(ROOT / "simulations/market.yaml", tmp_path)
-            assert len(read_sweep(path).cells()) == 60
+            assert len(read_sweep(path).runs()) == 60
             kinds.append("sweep")
         else:
             settings = load_settings(path, base={"simulation": {"world": "market"}})
@@ -193,7 +193,7 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
             "market_sweep.yaml": 90, "household_sweep.yaml": 240, "rumor_sweep.yaml": 40,
             "site_sweep.yaml": 30,
         }  # fmt: skip
-        assert len(read_sweep(scenario).cells()) == cells.get(scenario.name, 42)
+        assert len(read_sweep(scenario).runs()) == cells.get(scenario.name, 42)
     else:
         check_scenario(load_settings(scenario), [])
 

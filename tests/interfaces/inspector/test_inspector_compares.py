@@ -30,7 +30,7 @@ from agents.simulation.runs.compare import compare_runs, only_in
 from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.results import write_results
-from agents.simulation.sweeps.run_sweep import run_cells
+from agents.simulation.sweeps.run_sweep import run_all
 from agents.simulation.sweeps.sweep import read_sweep
 from waiting import LONG
 
@@ -309,7 +309,7 @@ def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
         "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
     )
     plan, folder = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "swept"
-    done = {cell.name: result for cell, result in run_cells(plan, folder, LOCAL, force=False)}
+    done = {cell.name: result for cell, result in run_all(plan, folder, LOCAL, force=False)}
     results = write_results(plan, folder, done)  # type: ignore[arg-type]
     with looked_at(folder) as site:
         assert ask(site, "about")["kind"] == "sweep"
@@ -342,8 +342,8 @@ def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
         Inspection([folder, folder])
     for question in ("How many pins?\nquestion: 'λ' # more", "another"):  # it may change
         asking = replace(plan, question=question)
-        assert [cell.name for cell, _ in run_cells(asking, folder, LOCAL, force=False)] == [*done]
+        assert [cell.name for cell, _ in run_all(asking, folder, LOCAL, force=False)] == [*done]
         with looked_at(folder) as site:
             assert ask(site, "sweep") == {**found, "question": question}
     with pytest.raises(RunError, match="of another sweep"):
-        list(run_cells(replace(asking, grid={}), folder, LOCAL, force=False))
+        list(run_all(replace(asking, grid={}), folder, LOCAL, force=False))

@@ -16,7 +16,7 @@ from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.results import write_results
-from agents.simulation.sweeps.run_sweep import run_cells
+from agents.simulation.sweeps.run_sweep import run_all
 from agents.simulation.sweeps.sweep import read_sweep
 from asking import asker
 from waiting import until
@@ -356,7 +356,7 @@ def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
         "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
     )
     plan, folder = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "swept"
-    cells = run_cells(plan, folder, LOCAL, force=False, keep_runs=True)
+    cells = run_all(plan, folder, LOCAL, force=False, keep_runs=True)
     done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
     results = write_results(plan, folder, done)
     means = [row["mean"] for row in results.statistics if row["metric"] == "loss"]

@@ -15,7 +15,7 @@ from agents.interfaces.inspector.export import write_export
 from agents.interfaces.inspector.parameters import NotThere, Parameters
 from agents.simulation.runs.placement import LOCAL
 from agents.simulation.sweeps.results import write_results
-from agents.simulation.sweeps.run_sweep import run_cells
+from agents.simulation.sweeps.run_sweep import run_all
 from agents.simulation.sweeps.sweep import read_sweep
 from waiting import until
 
@@ -34,7 +34,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "scenario: market.yaml\nseeds: 4\ngrid: {memory.max_pinned: [1, 3]}\n"
     )
     plan = read_sweep(place / "sweep.yaml")
-    cells = run_cells(plan, place / "swept", LOCAL, force=False)
+    cells = run_all(plan, place / "swept", LOCAL, force=False)
     done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
     write_results(plan, place / "swept", done)
     return place / "swept"
@@ -165,7 +165,7 @@ def test_the_grid_of_a_sweep_that_goes_on_is_that_of_its_table(swept: Path, tmp_
         "grid: {memory.max_pinned: [1, 3], memory.default_limit: [2, 4]}\n"
     )
     plan = read_sweep(place / "sweep.yaml")
-    cells = run_cells(plan, place / "swept", LOCAL, force=False)
+    cells = run_all(plan, place / "swept", LOCAL, force=False)
     done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
     with looked_at(place / "swept") as site:
         so_far = ask(site, "sweep")

@@ -10,7 +10,7 @@ import yaml
 
 from agents.errors import RunError
 from agents.simulation.runs.placement import LOCAL
-from agents.simulation.sweeps.run_sweep import run_cells
+from agents.simulation.sweeps.run_sweep import run_all
 from agents.simulation.sweeps.sweep import read_sweep
 
 WORLD = """
@@ -64,7 +64,7 @@ def go(place: Path, *, force: bool = False, keep_runs: bool = False, **values: A
     (place / "sweep.yaml").write_text(yaml.safe_dump({**SWEEP, **values}, sort_keys=False))
     plan, folder = read_sweep(place / "sweep.yaml"), place / "swept"
     before = stamps(folder)
-    for cell, result in run_cells(plan, folder, LOCAL, force=force, keep_runs=keep_runs):
+    for cell, result in run_all(plan, folder, LOCAL, force=force, keep_runs=keep_runs):
         assert not isinstance(result, str), (cell.name, result)
     after = stamps(folder)
     return [name for name in after if after[name] != before.get(name)]

@@ -26,7 +26,7 @@ def maker() -> Any:
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_variant_has_the_settings_of_its_preset(world: str) -> None:
     sweep = read_sweep(ROOT / "simulations" / f"{world}_classics.yaml")
-    by_variant = {cell.variant: sweep.settings(cell) for cell in sweep.cells()}
+    by_variant = {cell.variant: sweep.settings(cell) for cell in sweep.runs()}
     assert by_variant["tiers"].retrieval.score == "tiers"
     assert by_variant["memorybank"].retrieval.score == "forgetting"
     assert by_variant["recency"].retrieval.score == "recency"

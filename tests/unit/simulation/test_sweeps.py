@@ -27,7 +27,7 @@ def plan(folder: Path, preset: str | None = None, world: str = "market", **value
 
 
 def world_options(sweep: Sweep) -> list[Options]:
-    return [dict(sweep.settings(cell).simulation.world_options) for cell in sweep.cells()]
+    return [dict(sweep.settings(cell).simulation.world_options) for cell in sweep.runs()]
 
 
 WORLD = "simulation.world_options"
@@ -57,7 +57,7 @@ def test_a_variant_changes_what_it_names_however_it_is_spelt(
     tmp_path: Path, common: Options, variant: Options
 ) -> None:
     sweep = plan(tmp_path, set=common, variants={"a": variant, "b": {}})
-    changed, plain = (sweep.settings(cell) for cell in sweep.cells())
+    changed, plain = (sweep.settings(cell) for cell in sweep.runs())
     assert (changed.memory.default_limit, changed.memory.max_pinned) == (2, 1)
     assert plain.memory.default_limit == 2
     assert world_options(sweep) == [
@@ -80,7 +80,7 @@ def test_a_point_of_the_grid_changes_what_it_names_of_a_variant(tmp_path: Path) 
         {"gossip": 2},
     ]
     names = ["a_world-options=-turnover-2-_seed=1", "a_world-options=-gossip-2-_seed=1"]
-    assert [cell.name for cell in sweep.cells()][:2] == names
+    assert [cell.name for cell in sweep.runs()][:2] == names
 
 
 def test_levels_of_a_sweep_join_as_assignments_do(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_levels_of_a_sweep_join_as_assignments_do(tmp_path: Path) -> None:
         "storage.sync=manual", "embedder.config={a: 1, b: 2}", "simulation.agents=[x, y, z, v, w]",
         "embedder.config={b: 3}", "simulation.agents=[v, w, u, t, s]", "seed=1",
     ]  # fmt: skip
-    assert sweep.settings(sweep.cells()[0]) == load_settings(sweep.scenario, assignments=given)
+    assert sweep.settings(sweep.runs()[0]) == load_settings(sweep.scenario, assignments=given)
 
 
 def test_a_preset_of_a_sweep_beats_set_and_lies_below_what_is_varied(tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_a_preset_of_a_sweep_beats_set_and_lies_below_what_is_varied(tmp_path: P
         "own": {"temperature": {"hot_max_facts": 9}, "preset": "hot-warm-cold"},
     }
     sweep = plan(tmp_path, set=common, variants=variants)
-    used = [sweep.settings(cell).temperature for cell in sweep.cells()]
+    used = [sweep.settings(cell).temperature for cell in sweep.runs()]
     assert [each.hot_max_facts for each in used] == [7, 50, 9]
     assert {each.max_cold_items for each in used} == {33}
     named = plan(tmp_path, "hot-warm-cold", set=common, variants=variants)
-    used = [named.settings(cell).temperature for cell in named.cells()]
+    used = [named.settings(cell).temperature for cell in named.runs()]
     assert [each.hot_max_facts for each in used] == [50, 50, 9]
 
 
@@ -249,7 +249,7 @@ def test_plots_lie_in_the_sweeps_folder_whatever_a_metric_is_called(tmp_path: Pa
     sweep = own_plan(tmp_path, set={NAMES: names})
     folder = tmp_path / "above" / "swept"
     folder.mkdir(parents=True)
-    (cell,) = sweep.cells()
+    (cell,) = sweep.runs()
     write_results(
         sweep, folder, {cell.name: {"state_hash": "0", "metrics": dict.fromkeys(names, 1)}}
     )
@@ -267,7 +267,7 @@ def test_plots_lie_in_the_sweeps_folder_whatever_a_metric_is_called(tmp_path: Pa
 def test_plots_have_names_that_differ_in_more_than_case(tmp_path: Path) -> None:
     names = ["Loss", "loss", "a/b", "A-b", "STRASSE", "straße"]
     sweep = own_plan(tmp_path, set={NAMES: names})
-    (cell,) = sweep.cells()
+    (cell,) = sweep.runs()
     write_results(
         sweep, tmp_path, {cell.name: {"state_hash": "0", "metrics": dict.fromkeys(names, 1)}}
     )
@@ -286,7 +286,7 @@ def test_results_have_all_metrics_whichever_run_ends_first(tmp_path: Path) -> No
     }
     summaries = {
         cell.name: {"state_hash": cell.name, "metrics": metrics[cell.variant]}
-        for cell in sweep.cells()
+        for cell in sweep.runs()
     }
     made = []
     for number, variant_order in enumerate(permutations("abc")):
@@ -317,7 +317,7 @@ def test_results_have_all_metrics_whichever_run_ends_first(tmp_path: Path) -> No
 def test_a_metric_that_no_finished_run_has_is_shown_as_nothing(tmp_path: Path) -> None:
     variants: Options = {"a": {NAMES: ["loss"]}, "b": {NAMES: ["gain"]}}
     sweep = own_plan(tmp_path, variants=variants, metrics=["gain", "loss"])
-    first, _ = sweep.cells()
+    first, _ = sweep.runs()
     results = write_results(
         sweep, tmp_path, {first.name: {"state_hash": "0", "metrics": {"loss": 1}}}
     )

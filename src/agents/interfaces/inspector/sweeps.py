@@ -15,7 +15,7 @@ from ...memory.words import signed
 from ...simulation.runs.found_effects import effects_of
 from ...simulation.runs.outputs import rows_of
 from ...simulation.statistics import in_words, interval_of
-from ...simulation.sweeps.sweep import COLUMNS, cell_name, shown_value
+from ...simulation.sweeps.sweep import COLUMNS, run_name, shown_value
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
@@ -91,12 +91,12 @@ def _places(plan: dict[str, Any], prefixes: set[str]) -> dict[str, dict[str, Any
     if prod(map(len, (variants, *grid.values()))) > _MOST_POINTS:
         raise ValueError(f"it has more than {_MOST_POINTS} points")
     named = [part.partition("=")[0] for part in min(prefixes, default="").split("_")[1:]]
-    spots = {name: cell_name("", {name: ""}, 0).split("_")[1].removesuffix("=") for name in grid}
+    spots = {name: run_name("", {name: ""}, 0).split("_")[1].removesuffix("=") for name in grid}
     order = sorted(grid, key=lambda name: named.index(spots[name]) if spots[name] in named else 0)
     found = {}
     for variant, point in itertools.product(variants, itertools.product(*grid.values())):
         at = dict(zip(grid, point, strict=True))
-        name = cell_name(variant, {each: at[each] for each in order}, 0)
+        name = run_name(variant, {each: at[each] for each in order}, 0)
         shown = {each: shown_value(value, grid[each]) for each, value in at.items()}
         found[name.removesuffix("seed=0")] = {"variant": variant, **shown}
     return found

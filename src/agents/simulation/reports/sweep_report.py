@@ -29,7 +29,7 @@ class SweepResults:
     """The names of the settings that the grid varies."""
     seeds: Sequence[int]
     rows: Sequence[Mapping[str, Any]]
-    """A row for each cell: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
+    """A row for each run: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
     statistics: Sequence[Mapping[str, Any]]
     """The rows of :func:`~tiermem.simulation.statistics.summarise`, by ``variant`` and ``grid``."""
     metrics: Sequence[str]

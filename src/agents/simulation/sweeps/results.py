@@ -61,9 +61,9 @@ def write_results(
 
 
 def _beside(folder: Path, rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, str]:
-    """By cell, where a file of its run is; without the cells that have no such file."""
+    """By the name of a run, where a file of it is; without the runs that have no such file."""
     paths = {row["cell"]: f"cells/{row['cell']}/{name}" for row in rows}
-    return {cell: path for cell, path in paths.items() if (folder / path).is_file()}
+    return {run: path for run, path in paths.items() if (folder / path).is_file()}
 
 
 def statistics_rows(results: SweepResults) -> list[dict[str, Any]]:
@@ -96,24 +96,26 @@ def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[object, ...]:
 
 
 def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per cell: its variant, its place in the grid, its seed and its metrics."""
+    """A row per run: its variant, its place in the grid, its seed and its metrics."""
     return [
         {
-            "cell": cell.name,
-            "variant": cell.variant,
-            **dict(zip(sweep.grid, map(shown_value, cell.point, sweep.grid.values()), strict=True)),
-            "seed": cell.seed,
-            "state_hash": done[cell.name]["state_hash"],
-            **done[cell.name]["metrics"],
+            "cell": planned.name,
+            "variant": planned.variant,
+            **dict(
+                zip(sweep.grid, map(shown_value, planned.point, sweep.grid.values()), strict=True)
+            ),
+            "seed": planned.seed,
+            "state_hash": done[planned.name]["state_hash"],
+            **done[planned.name]["metrics"],
         }
-        for cell in sweep.cells()
-        if cell.name in done
+        for planned in sweep.runs()
+        if planned.name in done
     ]
 
 
 def _metrics_in(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The metrics of all runs, in the order of the cells, whichever ended first."""
-    found = (done[cell.name]["metrics"] for cell in sweep.cells() if cell.name in done)
+    """The metrics of all runs, in the order of the plan, whichever ended first."""
+    found = (done[planned.name]["metrics"] for planned in sweep.runs() if planned.name in done)
     return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 

@@ -24,15 +24,15 @@ from ..runs.scenario import code_of
 from ..whole_folder import strangers
 from ..workers.ray_carrier import Cluster
 from .processes import KILLED, in_processes
-from .sweep import Cell, Sweep
+from .sweep import Sweep, SweepRun
 
 
 def engine_for(
     sweep: Sweep, kind: str | None = None, workers: int | None = None, address: str | None = None
 ) -> Placement:
-    """What runs the cells: the engine that a caller names, or the one of the scenario.
+    """What makes the runs: the engine that a caller names, or the one of the scenario.
 
-    A cell is a run in one process on every engine; ``local`` stands for processes here.
+    A run of a sweep is in one process on every engine; ``local`` stands for processes here.
     """
     own = sweep.settings().simulation
     kind = kind or own.engine
@@ -40,15 +40,15 @@ def engine_for(
     return Placement(kind, workers or own.workers or os.cpu_count() or 1, address)
 
 
-def run_cells(
+def run_all(
     sweep: Sweep, folder: Path, engine: Placement, *, force: bool, keep_runs: bool = False
-) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
-    """Run the unfinished cells; give each cell with its summary or its error message.
+) -> Iterator[tuple[SweepRun, dict[str, Any] | str]]:
+    """Make the unfinished runs; give each run with its summary or its error message.
 
-    Finished cells come first; :class:`RunError` if the sweep would run one of them otherwise now.
-    An interrupted cell starts again. A cell whose process is killed is run once more. A lock keeps
-    other processes from running the same sweep. With ``keep_runs``, each cell gets a report and the
-    scenario's checkpoints; a cell without a report runs again.
+    Finished runs come first; :class:`RunError` if the sweep would make one otherwise now.
+    An interrupted run starts again. A run whose process is killed is made once more. A lock keeps
+    other processes from running the same sweep. With ``keep_runs``, each run gets a report and the
+    scenario's checkpoints; a run without a report is made again.
     """
     prepare(sweep, folder, force)
     lock = lock_folder(folder, LOCK)
@@ -60,38 +60,40 @@ def run_cells(
 
 def _run_waiting(
     sweep: Sweep, folder: Path, engine: Placement, keep_runs: bool
-) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+) -> Iterator[tuple[SweepRun, dict[str, Any] | str]]:
     found = [
-        (cell, place, finished(place, keep_runs))
-        for cell in sweep.cells()
-        for place in (folder / "cells" / cell.name,)
+        (planned, place, finished(place, keep_runs))
+        for planned in sweep.runs()
+        for place in (folder / "cells" / planned.name,)
     ]
-    check_kept(sweep, ((cell, place) for cell, place, done in found if done is not None))
-    yield from ((cell, done) for cell, _, done in found if done is not None)
-    waiting = [cell for cell, _, done in found if done is None]
+    check_unchanged(sweep, ((planned, place) for planned, place, done in found if done is not None))
+    yield from ((planned, done) for planned, _, done in found if done is not None)
+    waiting = [planned for planned, _, done in found if done is None]
     if not waiting:
         return
     there = replace(sweep, scenario=sweep.scenario.absolute())  # for processes in other folders
     cells = folder.absolute() / "cells"
-    calls = [(there, cell, cells / cell.name, keep_runs) for cell in waiting]
+    calls = [(there, planned, cells / planned.name, keep_runs) for planned in waiting]
     with ExitStack() as ended:
         if engine.kind == "ray":
             cluster = Cluster(engine.address, engine.workers)
             ended.callback(cluster.close)
-            results = cluster.results(_run_cell, calls, engine.workers)
+            results = cluster.results(_run_one, calls, engine.workers)
         else:
-            results = in_processes(_run_cell, calls, engine.workers)
+            results = in_processes(_run_one, calls, engine.workers)
         for place, result in results:
             yield waiting[place], KILLED if result is None else result
 
 
-def _run_cell(sweep: Sweep, cell: Cell, folder: Path, keep_runs: bool) -> dict[str, Any] | str:
-    """Run one cell in a process of its own."""
+def _run_one(
+    sweep: Sweep, planned: SweepRun, folder: Path, keep_runs: bool
+) -> dict[str, Any] | str:
+    """Make one run in a process of its own."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
-        settings = sweep.settings(cell)
+        settings = sweep.settings(planned)
         ticks = settings.simulation.ticks
-        if not keep_runs:  # one checkpoint, at the end: an interrupted cell starts again
+        if not keep_runs:  # one checkpoint, at the end: an interrupted run starts again
             last = {"checkpoint": {"every": ticks, "keep": 1}}
             settings = load_settings(settings, overrides=last)
         with Run.create(folder, settings, scenario=sweep.scenario.parent, engine=LOCAL) as run:
@@ -168,7 +170,7 @@ def _check_ours(folder: Path, made: Path) -> None:
 
 
 def finished(folder: Path, keep_runs: bool) -> dict[str, Any] | None:
-    """The summary of a finished cell, or None. A run writes its summary after its tables."""
+    """The summary of a finished run, or None. A run writes its summary after its tables."""
     try:
         summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     except (OSError, ValueError):
@@ -187,15 +189,15 @@ _MOST_NAMED = 3
 _MISSING = ...
 
 
-def check_kept(sweep: Sweep, kept: Iterable[tuple[Cell, Path]]) -> None:
+def check_unchanged(sweep: Sweep, kept: Iterable[tuple[SweepRun, Path]]) -> None:
     """Refuse to go on with runs whose settings or code are not what the sweep has now.
 
     The plan has the scenario and its code as they were; a variant may have other code, and another
     version of TierMem may make other settings of the same plan.
     """
     codes: dict[tuple[str | None, str], dict[str, bytes]] = {}
-    for cell, folder in kept:
-        settings = without_engine(sweep.settings(cell))
+    for planned, folder in kept:
+        settings = without_engine(sweep.settings(planned))
         made_of = settings.simulation.world, settings.simulation.policy
         if made_of not in codes:
             found = code_of(settings, sweep.scenario.parent)

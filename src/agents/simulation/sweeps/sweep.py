@@ -25,7 +25,7 @@ _MAKE_A_WORLD = ("simulation", "llm", "reflection", "notes")
 
 
 @dataclass(frozen=True)
-class Cell:
+class SweepRun:
     """One run of a sweep."""
 
     name: str
@@ -37,8 +37,8 @@ class Cell:
     """What its variant, its point and its seed change; each beats those before it."""
 
 
-def cell_name(variant: str, at: Mapping[str, object], seed: int) -> str:
-    """The name of a cell, and of its folder: its variant, its place in the grid, its seed."""
+def run_name(variant: str, at: Mapping[str, object], seed: int) -> str:
+    """The name of a run, and of its folder: its variant, its place in the grid, its seed."""
     parts = [variant, *(f"{k.split('.')[-1]}={v}" for k, v in at.items()), f"seed={seed}"]
     return "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
 
@@ -72,23 +72,23 @@ class Sweep:
     preset: str | None = None
     """A preset that changes the scenario and ``common``; variants and the grid change it."""
 
-    def settings(self, cell: Cell | None = None) -> Settings:
-        """The scenario's settings, with a cell's changes."""
-        own = joined_overrides(cell.overrides) if cell else {}
+    def settings(self, planned: SweepRun | None = None) -> Settings:
+        """The scenario's settings, with a run's changes."""
+        own = joined_overrides(planned.overrides) if planned else {}
         presets = [each for each in (self.preset, own.pop("preset", None)) if each is not None]
         # Writing thousands of memories to Chroma would take longer than the runs.
         levels = [{"storage.sync": "manual"}, self.common, *map(preset_settings, presets), own]
         return load_settings(self.scenario, overrides=joined_overrides(levels))
 
-    def cells(self) -> list[Cell]:
+    def runs(self) -> list[SweepRun]:
         """Every run, in order."""
         result = []
         for (variant, changes), point, seed in itertools.product(
             self.variants.items(), itertools.product(*self.grid.values()), self.seeds
         ):
             at = dict(zip(self.grid, point, strict=True))
-            name = cell_name(variant, at, seed)
-            result.append(Cell(name, variant, point, seed, (changes, at, {"seed": seed})))
+            name = run_name(variant, at, seed)
+            result.append(SweepRun(name, variant, point, seed, (changes, at, {"seed": seed})))
         return result
 
     @property
@@ -96,7 +96,7 @@ class Sweep:
         """Whether there is a preset, and every run would be the same without it."""
         plain = replace(self, preset=None)
         return self.preset is not None and not any(
-            self.settings(cell) != plain.settings(cell) for cell in self.cells()
+            self.settings(planned) != plain.settings(planned) for planned in self.runs()
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         baseline=_baseline(document, variants, grid),
         preset=preset,
     )
-    names = [cell.name for cell in sweep.cells()]
+    names = [planned.name for planned in sweep.runs()]
     if len(set(names)) < len(names):
         raise ConfigError(
             f"{document.source}: two runs of the sweep would have the same name",
@@ -185,10 +185,10 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
 def _metrics_of(sweep: Sweep, source: str) -> list[str]:
     """The metrics of all worlds of a sweep; a mistake in any run shows before the first run."""
     found: dict[str, list[str]] = {}
-    for cell in sweep.cells():
+    for planned in sweep.runs():
         try:
-            settings = sweep.settings(cell)
-            if cell.seed == sweep.seeds[0]:
+            settings = sweep.settings(planned)
+            if planned.seed == sweep.seeds[0]:
                 check_settings(settings)
                 values = settings.to_dict()
                 world = json.dumps([values[each] for each in _MAKE_A_WORLD], sort_keys=True)
@@ -196,10 +196,10 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
                     found[world] = _metrics_in(settings, sweep)
         except ConfigError as error:
             said = error.why.removeprefix("keyword argument: ")
-            raise ConfigError(f"{source}: run {cell.name}: {said}", hint=error.hint) from None
+            raise ConfigError(f"{source}: run {planned.name}: {said}", hint=error.hint) from None
         except SimulationError as error:
             raise RunError(
-                f"{source}: run {cell.name}: {error.why}",
+                f"{source}: run {planned.name}: {error.why}",
                 hint="no run was made; mend the world or the policy, then give the same command "
                 "again",
             ) from error

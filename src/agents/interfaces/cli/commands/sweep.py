@@ -57,14 +57,14 @@ def sweep(
     gets results.parquet, statistics.parquet, plots and report.html.
     """
     from ....simulation.sweeps.results import statistics_rows, write_results
-    from ....simulation.sweeps.run_sweep import engine_for, finished, run_cells
+    from ....simulation.sweeps.run_sweep import engine_for, finished, run_all
     from ....simulation.sweeps.sweep import read_sweep
     from ..progress import Screen, interrupts
 
     plan = read_sweep(file, preset)
     chosen = engine_for(plan, engine, workers, address)
     folder = out or Path("runs") / file.stem
-    total = len(plan.cells())
+    total = len(plan.runs())
     done: dict[str, Any] = {}
     failed: dict[str, str] = {}
     with (
@@ -79,19 +79,19 @@ def sweep(
             0
             if force
             else sum(
-                finished(folder / "cells" / cell.name, keep_runs) is not None
-                for cell in plan.cells()
+                finished(folder / "cells" / planned.name, keep_runs) is not None
+                for planned in plan.runs()
             )
         )
         meter = screen.meter("runs", "runs", kept)  # kept runs come at once, and tell no pace
         if not kept:
             meter(0, total)
-        for cell, result in run_cells(plan, folder, chosen, force=force, keep_runs=keep_runs):
+        for planned, result in run_all(plan, folder, chosen, force=force, keep_runs=keep_runs):
             if isinstance(result, str):
-                failed[cell.name] = result
-                screen.say(f"{cell.name}: {result}", is_error=True)
+                failed[planned.name] = result
+                screen.say(f"{planned.name}: {result}", is_error=True)
             else:
-                done[cell.name] = result
+                done[planned.name] = result
             if len(done) + len(failed) >= kept:
                 meter(len(done) + len(failed), total)
             if interrupted():
