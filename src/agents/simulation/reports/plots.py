@@ -416,7 +416,7 @@ def _round_steps(
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(times * size for times in (1, 2, 2.5, 5, 10) if times * size >= 0.999 * rough)
     if whole:
-        step = max(1.0, 3.0 if step == 2.5 else step)
+        step = max(1.0, 5.0 if step == 2.5 else step)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [place * step for place in range(first, last + 1)], step
 
