@@ -28,7 +28,7 @@ from ..telling.trust import weigh_searches
 from ..version import __version__
 from .agent_memory import AgentMemory
 from .history import checkpoint_extra, reembed
-from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
+from .opening import NOT_SETTINGS, Config, Opening, path_of
 from .tick_log import TickLog
 
 
@@ -133,19 +133,18 @@ class MemoryBank(OneWriter):
         is smaller than before, the tier's oldest memories move down; with ``apply_caps=False``,
         they stay. :class:`BankLocked` if another process has the bank open.
         """
-        return cls(
-            open_folder(
-                folder,
-                config,
-                preset=preset,
-                assignments=assignments,
-                create=create,
-                apply_caps=apply_caps,
-                embedder=embedder,
-                count_tokens=count_tokens,
-                **overrides,
-            )
+        path_of(folder)  # an empty path is refused first
+        opening = Opening(
+            config,
+            preset=preset,
+            assignments=assignments,
+            create=create,
+            apply_caps=apply_caps,
+            embedder=embedder,
+            count_tokens=count_tokens,
+            overrides=overrides,
         )
+        return cls(opening.in_folder(folder))
 
     @classmethod
     def ephemeral(
@@ -161,7 +160,14 @@ class MemoryBank(OneWriter):
 
         The arguments are those of :meth:`open`. Only :meth:`sync` writes mem0's store.
         """
-        return cls(open_in_memory(config, preset, embedder, count_tokens, overrides))
+        opening = Opening(
+            config,
+            preset=preset,
+            embedder=embedder,
+            count_tokens=count_tokens,
+            overrides=overrides,
+        )
+        return cls(opening.in_memory())
 
     def close(self, *, sync: bool = True) -> None:
         """Bring mem0's store up to date and close the bank. A second call does nothing.
@@ -350,7 +356,8 @@ class MemoryBank(OneWriter):
         or closing the bank, makes mem0's store equal to the restored state. ``options`` are those
         of :meth:`open`.
         """
-        return cls(open_restored(Path(path), into, config, options))
+        given = {name: options.pop(name) for name in NOT_SETTINGS & options.keys()}
+        return cls(Opening(config, **given, overrides=options).restored(Path(path), into))
 
     @classmethod
     def at(
@@ -370,8 +377,14 @@ class MemoryBank(OneWriter):
         the bank itself open and go on writing. ``preset``, ``config`` and ``assignments`` go on top
         of the settings that the bank was made with.
         """
-        at = (Path(folder), tick, config, preset, assignments, embedder, count_tokens)
-        return cls(copy_of(*at))
+        opening = Opening(
+            config,
+            preset=preset,
+            assignments=assignments,
+            embedder=embedder,
+            count_tokens=count_tokens,
+        )
+        return cls(opening.as_copy(Path(folder), tick))
 
     # Notes
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from ..config.load import load_settings
 from ..config.settings import Settings
@@ -27,135 +27,147 @@ from . import history
 
 Config = str | PathLike[str] | Mapping[str, object] | Settings | None
 """Settings: the path of a YAML file, a mapping, or settings that are loaded already."""
-_NOT_SETTINGS = {"create", "apply_caps", "embedder", "count_tokens", "assignments", "preset"}
+
+NOT_SETTINGS = {"create", "apply_caps", "embedder", "count_tokens", "assignments", "preset"}
+"""The arguments of :class:`Opening` that are no settings, for whoever passes both on."""
 
 
-def open_folder(
-    folder: str | PathLike[str],
-    config: Config,
-    lock: BankLock | None = None,
-    clock_mode: str = "ticks",
-    is_brief: bool = False,
-    /,
-    *,
-    preset: str | None = None,
-    assignments: Iterable[str] = (),
-    create: bool = True,
-    apply_caps: bool = True,
-    embedder: Embedder | Mapping[str, object] | None = None,
-    count_tokens: TokenCounter = approximate_tokens,
-    **overrides: object,
-) -> Engine:
-    """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
+@final
+class Opening:
+    """What a caller says of a bank: settings in layers, the embedder, and what the bank is for.
 
-    ``lock`` is the folder's lock, if the caller holds it. ``clock_mode`` counts where neither the
-    settings nor the bank say which one. A bank that ``is_brief`` is open for one command: closing
-    it compacts nothing, and mem0's store is left alone unless ``storage.sync`` is commit.
+    Wrong settings are refused at once, before anything is written. ``clock_mode`` counts where
+    neither the settings nor the bank say which one. A bank that ``is_brief`` is open for one
+    command: closing it compacts nothing, and mem0's store is left alone unless ``storage.sync`` is
+    commit.
     """
-    path = _path_of(folder)
-    if isinstance(assignments, str):
-        raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
-    assignments = tuple(assignments)
-    if isinstance(embedder, Mapping):
-        overrides["embedder"], embedder = embedder, None
-    if not create and not (path / "journal.db").is_file():
-        raise history.no_bank(folder)
-    load = partial(
-        load_settings, config, preset=preset, assignments=assignments, overrides=overrides
-    )
-    own = load()  # finds most mistakes before anything is written
-    lock = lock or lock_folder(path)
-    with ExitStack() as undo:
-        undo.callback(lock.release)
-        if lost := lost_journal(path):
-            raise lost
-        undo.callback(as_it_was(path / "journal.db"))
-        journal = Journal(path / "journal.db")
-        undo.callback(journal.leave)
-        identity = journal.get("bank")
-        load = partial(load, base=_kept_settings(journal, clock_mode))
-        settings = load()
-        _check_clock(journal, settings)
-        check_providers(settings)
-        guard = Guard(path, identity, settings, own)
-        guard.check_files()
-        at_work = _at_work(settings, is_brief)
-        check_installed(at_work)
-        chosen = prepare(journal, settings, embedder, guard.embedder())
-        settings = at_work
-        engine = Engine(path, journal, settings, chosen, count_tokens, lock)
-        engine.guard = guard
-        engine.settings_with = lambda texts: load(assignments=texts)
-        undo.callback(engine.store.close)
-        if settings.storage.sync != "manual":
-            engine.store.check()  # a broken store is reported now, not when the bank is closed
-        if apply_caps:
-            with engine.changing():
-                engine.ledger.demote_over_caps(engine.caps)
-                spill_all_over_limits(engine)
-        if settings.storage.sync != "manual":
-            engine.store.catch_up()
-        open_notes(engine)
-        clock.follow(engine)
-        sweep_bank(path)
-        _observe(engine)
-        mark(path, journal.get("bank")["id"])
-        engine.record_head()
-        undo.pop_all()
-    return engine
 
+    def __init__(
+        self,
+        config: Config = None,
+        *,
+        preset: str | None = None,
+        assignments: Iterable[str] = (),
+        create: bool = True,
+        apply_caps: bool = True,
+        embedder: Embedder | Mapping[str, object] | None = None,
+        count_tokens: TokenCounter = approximate_tokens,
+        clock_mode: str = "ticks",
+        is_brief: bool = False,
+        overrides: Mapping[str, object] | None = None,
+    ) -> None:
+        if isinstance(assignments, str):
+            raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
+        if isinstance(embedder, Mapping):
+            overrides, embedder = {**(overrides or {}), "embedder": embedder}, None
+        self._load = partial(
+            load_settings,
+            config,
+            preset=preset,
+            assignments=tuple(assignments),
+            overrides=overrides,
+        )
+        self._given = self._load()
+        self._create, self._apply_caps = create, apply_caps
+        self._embedder, self._count_tokens = embedder, count_tokens
+        self._clock_mode, self._is_brief = clock_mode, is_brief
 
-def open_in_memory(
-    config: Config,
-    preset: str | None,
-    embedder: Embedder | Mapping[str, object] | None,
-    count_tokens: TokenCounter,
-    overrides: dict[str, object],
-) -> Engine:
-    """:meth:`MemoryBank.ephemeral`."""
-    if isinstance(embedder, Mapping):
-        overrides["embedder"], embedder = embedder, None
-    settings = load_settings(config, preset=preset, overrides=overrides)
-    check_providers(settings)
-    with ExitStack() as undo:
-        journal = Journal(None)
-        undo.callback(journal.close)
-        chosen = prepare(journal, settings, embedder)
-        settings = _at_work(settings)
-        engine = Engine(None, journal, settings, chosen, count_tokens, None)
-        clock.follow(engine)
-        _observe(engine)
-        undo.pop_all()
-    return engine
+    def in_folder(self, folder: str | PathLike[str], lock: BankLock | None = None) -> Engine:
+        """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
 
+        ``lock`` is the folder's lock, if the caller holds it.
+        """
+        path = path_of(folder)
+        if not self._create and not (path / "journal.db").is_file():
+            raise history.no_bank(folder)
+        lock = lock or lock_folder(path)
+        with ExitStack() as undo:
+            undo.callback(lock.release)
+            if lost := lost_journal(path):
+                raise lost
+            undo.callback(as_it_was(path / "journal.db"))
+            journal = Journal(path / "journal.db")
+            undo.callback(journal.leave)
+            engine = self._engine(journal, path, lock)
+            undo.callback(engine.store.close)
+            syncs = engine.settings.storage.sync != "manual"
+            if syncs:
+                engine.store.check()  # a broken store is reported now, not when the bank is closed
+            if self._apply_caps:
+                with engine.changing():
+                    engine.ledger.demote_over_caps(engine.caps)
+                    spill_all_over_limits(engine)
+            if syncs:
+                engine.store.catch_up()
+            open_notes(engine)
+            clock.follow(engine)
+            sweep_bank(path)
+            _observe(engine)
+            mark(path, journal.get("bank")["id"])
+            engine.record_head()
+            undo.pop_all()
+        return engine
 
-def copy_of(
-    folder: Path,
-    tick: int | None,
-    config: Config,
-    preset: str | None,
-    assignments: Iterable[str],
-    embedder: Embedder | None,
-    count_tokens: TokenCounter,
-) -> Engine:
-    """:meth:`MemoryBank.at`."""
-    with ExitStack() as undo:
-        journal = history.past(folder, tick)
-        undo.callback(journal.close)
-        identity = journal.get("bank")
-        load = partial(load_settings, config, preset=preset, assignments=tuple(assignments))
-        own = load()
-        load = partial(load, base=_kept_settings(journal))
-        guard = Guard(folder, identity, load(), own)
-        settings = guard.without_files()
-        _check_clock(journal, settings)
-        chosen = prepare(journal, settings, embedder, guard.embedder())
-        engine = Engine(None, journal, settings, chosen, count_tokens, None)
-        engine.store.leave(folder, settings.store)  # a copy reads cold memories itself
-        engine.guard = guard
-        engine.settings_with = lambda texts: load(assignments=texts)
-        undo.pop_all()
-    return engine
+    def in_memory(self) -> Engine:
+        """:meth:`MemoryBank.ephemeral`."""
+        with ExitStack() as undo:
+            journal = Journal(None)
+            undo.callback(journal.close)
+            engine = self._engine(journal, None, None)
+            clock.follow(engine)
+            _observe(engine)
+            undo.pop_all()
+        return engine
+
+    def as_copy(self, folder: Path, tick: int | None) -> Engine:
+        """:meth:`MemoryBank.at`."""
+        with ExitStack() as undo:
+            journal = history.past(folder, tick)
+            undo.callback(journal.close)
+            engine = self._engine(journal, folder, None)
+            engine.store.leave(folder, engine.settings.store)  # a copy reads cold memories itself
+            undo.pop_all()
+        return engine
+
+    def restored(self, path: Path, into: str | PathLike[str]) -> Engine:
+        """:meth:`MemoryBank.restore`."""
+        folder = path_of(into)
+        lock = history.restore(path, folder)
+        try:
+            return self.in_folder(folder, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    def _engine(self, journal: Journal, folder: Path | None, lock: BankLock | None) -> Engine:
+        """The bank of a journal, with its kept settings below the given ones.
+
+        Without a lock, the bank is in memory; a ``folder`` is then that of the bank it copies.
+        """
+        load, guard, refused, settings = self._load, None, None, self._given
+        is_copy = folder is not None and lock is None
+        if folder is not None:
+            identity = journal.get("bank")
+            load = partial(load, base=_kept_settings(journal, identity, self._clock_mode))
+            settings = load()
+            _check_clock(journal, settings)
+            guard = Guard(folder, identity, settings, self._given)
+            refused = guard.embedder()
+        if is_copy and guard is not None:
+            settings = at_work = guard.without_files()
+        else:
+            check_providers(settings)
+            at_work = _at_work(settings, self._is_brief)
+        if guard is not None and not is_copy:
+            guard.check_files()
+            check_installed(at_work)
+        chosen = prepare(journal, settings, self._embedder, refused)
+        place = None if lock is None else folder
+        engine = Engine(place, journal, at_work, chosen, self._count_tokens, lock)
+        if guard is not None:
+            engine.guard = guard
+            engine.settings_with = lambda texts: load(assignments=texts)
+        return engine
 
 
 def _observe(engine: Engine) -> None:
@@ -164,25 +176,6 @@ def _observe(engine: Engine) -> None:
         from ..engine import telemetry  # it imports OpenTelemetry, which may not be installed
 
         telemetry.observe(engine)
-
-
-def open_restored(
-    path: Path, into: str | PathLike[str], config: Config, options: Mapping[str, Any]
-) -> Engine:
-    """:meth:`MemoryBank.restore`. Wrong settings are refused first."""
-    folder = _path_of(into)
-    load_settings(
-        config,
-        preset=options.get("preset"),
-        assignments=options.get("assignments", ()),
-        overrides={name: own for name, own in options.items() if name not in _NOT_SETTINGS},
-    )
-    lock = history.restore(path, folder)
-    try:
-        return open_folder(folder, config, lock, **options)
-    except BaseException:
-        lock.release()
-        raise
 
 
 def _at_work(settings: Settings, is_brief: bool = False) -> Settings:
@@ -195,13 +188,14 @@ def _at_work(settings: Settings, is_brief: bool = False) -> Settings:
     return settings
 
 
-def _kept_settings(journal: Journal, clock_mode: str = "ticks") -> Mapping[str, Any]:
+def _kept_settings(
+    journal: Journal, identity: Mapping[str, Any] | None, clock_mode: str
+) -> Mapping[str, Any]:
     """The settings that a bank keeps, with its ``clock.mode``, which older banks do not name.
 
     A wall clock moves an older bank if one did before, or if ``clock_mode`` is wall and the tick
     was never moved. A new bank keeps ``clock_mode``, unless other settings are given.
     """
-    identity = journal.get("bank")
     settings: dict[str, Any] = identity["settings"] if identity else {}
     own = settings.get("clock", {}) if isinstance(settings, dict) else None
     if not isinstance(own, dict) or "mode" in own:  # loading them finds what is wrong
@@ -220,7 +214,7 @@ def _check_clock(journal: Journal, settings: Settings) -> None:
         )
 
 
-def _path_of(folder: str | PathLike[str]) -> Path:
+def path_of(folder: str | PathLike[str]) -> Path:
     """The folder's absolute path: the program may change its directory later."""
     if not str(folder):
         raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")

@@ -352,10 +352,10 @@ def test_nothing_but_the_protocol_is_on_standard_output(folder: Path) -> None:
     noisy = (
         "import os, sys; from agents import tools; from agents.bank import opening\n"
         "from agents.interfaces.cli.app import main\n"
-        "was = opening.open_folder\n"
+        "was = opening.Opening.in_folder\n"
         "def noise(text): print(text); sys.stdout.flush(); os.system(f'echo {text}'); return {}\n"
         "def opened(*a, **k): noise('opening'); return was(*a, **k)\n"
-        "opening.open_folder = opened\n"
+        "opening.Opening.in_folder = opened\n"
         "status = tools.OPERATIONS['memory_status']\n"
         "changed = status._replace(run=lambda *_: noise('calling'))\n"
         "tools.OPERATIONS['memory_status'] = changed\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents import BankError, ConfigError, MemoryBank
-from agents.bank.opening import open_folder
+from agents.bank.opening import Opening
 from banks import MANUAL, value
 from embedders import Directions
 from wall_clock import WallClock
@@ -27,7 +27,7 @@ def made_before_the_setting(folder: Path, tick: int = 0) -> None:
 
 def served(folder: Path) -> MemoryBank:
     """As ``tiermem mcp`` and ``tiermem serve`` open a bank."""
-    return MemoryBank(open_folder(folder, None, None, "wall", embedder=Directions()))
+    return MemoryBank(Opening(clock_mode="wall", embedder=Directions()).in_folder(folder))
 
 
 def test_an_older_bank_gets_a_wall_clock_if_nothing_ever_moved_it(

@@ -36,21 +36,17 @@ def opened(
     To import mem0 and write its store takes ten times as long as most commands.
     """
     from ...bank.memory_bank import MemoryBank
-    from ...bank.opening import open_folder
+    from ...bank.opening import Opening
 
-    bank = MemoryBank(
-        open_folder(
-            folder,
-            file,
-            None,
-            "ticks",
-            True,
-            assignments=flags(preset, assignments),
-            create=False,
-            apply_caps=False,
-            **settings,
-        )
+    opening = Opening(
+        file,
+        assignments=flags(preset, assignments),
+        create=False,
+        apply_caps=False,
+        is_brief=True,
+        overrides=settings,
     )
+    bank = MemoryBank(opening.in_folder(folder))
     try:
         tell_idle_in(bank, preset, assignments)
         yield bank
@@ -68,11 +64,11 @@ def served(
 ) -> "MemoryBank":
     """A bank for agents at work: a wall clock moves it, unless it or the settings say otherwise."""
     from ...bank.memory_bank import MemoryBank
-    from ...bank.opening import open_folder
+    from ...bank.opening import Opening
 
     given = flags(preset, assignments)
-    parts = open_folder(folder, file, None, "wall", assignments=given, create=create)
-    return MemoryBank(parts)
+    opening = Opening(file, assignments=given, create=create, clock_mode="wall")
+    return MemoryBank(opening.in_folder(folder))
 
 
 def tell_idle_in(bank: "MemoryBank", preset: str | None, assignments: Sequence[str] | None) -> None:
