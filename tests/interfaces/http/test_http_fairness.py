@@ -46,14 +46,6 @@ def test_a_share_is_a_quarter_and_all_of_them_are_the_whole() -> None:
     assert not shares.take("a")
 
 
-def test_shares_of_those_who_left_are_dropped() -> None:
-    shares = Shares(8)
-    for number in range(1000):
-        assert shares.take(f"address {number}", 2)
-        shares.give_back(f"address {number}", 2)
-    assert not shares._taken
-
-
 class Recording(Directions):
     """Remembers what it embedded, in order."""
 

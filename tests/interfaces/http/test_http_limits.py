@@ -268,13 +268,6 @@ def test_a_slow_rate_says_how_long_to_wait() -> None:
     assert Buckets(rate=0.1, burst=0.2).wait("a") == 0
 
 
-def test_buckets_of_those_who_left_are_dropped() -> None:
-    buckets = Buckets(rate=1, burst=1, clock=lambda: 0.0, most=10)
-    for number in range(1000):
-        buckets.wait(f"address {number}")
-    assert len(buckets._buckets) == 10
-
-
 async def status_for(service: Service, address: str, path: str, token: str = "") -> int:
     """The status of the answer to a request from this address."""
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]

@@ -34,7 +34,7 @@ def test_the_rates_of_the_newest_clients_are_kept() -> None:
     buckets = Buckets(rate=1, burst=1)
     for number in range(10_000):
         buckets.wait(f"10.0.{number // 256}.{number % 256}")
-    assert len(buckets._buckets) == 4096
+    assert len(buckets) == 4096
     assert buckets.wait("10.0.39.15") > 0  # it came last, and is still known
 
 
@@ -46,7 +46,7 @@ def test_a_client_that_gave_all_back_is_forgotten() -> None:
         assert not shares.take(f"another {number}", 90)
         shares.give_back(f"client {number}", 20)
         shares.give_back(f"idle {number}", 0)
-    assert not shares._taken
+    assert len(shares) == 0
 
 
 def test_strange_requests_make_no_new_counters(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_strange_requests_make_no_new_counters(tmp_path: Path) -> None:
         assert sum(gate.answered.values()) == 200
         assert len(gate.answered) <= 5
         for shares in (gate._allowance._begun, gate._allowance._turns, gate._allowance._bodies):
-            assert not shares._taken
+            assert len(shares) == 0
         assert not gate._allowance._lines
 
 

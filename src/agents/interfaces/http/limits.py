@@ -66,6 +66,10 @@ class Buckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """The level of each bucket, and when it was filled."""
 
+    def __len__(self) -> int:
+        """How many keys are kept."""
+        return len(self._buckets)
+
     def wait(self, key: str) -> int:
         """Count a request and return 0, or return the seconds after which a request may pass."""
         now = self._clock()
@@ -85,6 +89,10 @@ class Shares:
         self._most = most
         self._each = max(1, most // 4)
         self._taken: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """How many keys have something."""
+        return len(self._taken)
 
     def take(self, key: str, amount: int = 1) -> bool:
         """Take an amount, if it is left; the caller gives it back later."""
