@@ -311,7 +311,7 @@ def test_no_generator_of_ours_holds_a_transaction() -> None:
         and any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(block))
     ]
     # A command ends with its error, and the histories are for tests.
-    assert held == ["interfaces/cli/banks.py", "testing/histories.py"]
+    assert held == ["interfaces/cli/banks.py", "testing/strategies.py"]
 
 
 def _begins(made: ast.expr) -> bool:
