@@ -235,7 +235,10 @@ def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
 
     ``keep`` makes the metadata objects of the events.
     """
-    rows = orjson.loads(text)
+    try:
+        rows = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"not a list of events: {error}") from None
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
     return parsed(rows, keep)
