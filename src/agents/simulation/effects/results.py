@@ -230,7 +230,8 @@ def _differences(found: Effect) -> str:
 
 def interval(row: Mapping[str, Any]) -> str:
     """The ends of a difference's interval, in words, or what the values say without one."""
-    return in_words(interval_of(row), signed) or "–"
+    # A row of a ranking has its mean elsewhere, and the ends are told without it.
+    return in_words(interval_of({"mean": 0.0, **row}), signed) or "–"
 
 
 def _charts(found: Effect) -> str:
