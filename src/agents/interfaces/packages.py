@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _PURPOSES = {
     "packaging": "checking packages",
     "pyarrow": "Parquet files",
     "safetensors": "the offline embedder",
+    "scipy": "the statistics of simulations",
     "simsimd": "searching",
     "starlette": "serving over HTTP",
     "Stemmer": "searching by words",
@@ -71,6 +73,13 @@ def requirements() -> "Iterator[tuple[Requirement, str | None]]":
             if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
                 yield wanted, extra or None
                 break
+
+
+def need(*modules: str) -> None:
+    """Refuse what can't work without a module, before anything is done."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
 def module_of(package: str) -> str:

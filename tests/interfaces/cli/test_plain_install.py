@@ -101,10 +101,10 @@ def asked_for(requirements: list[str], extra: str = "") -> Iterator[Requirement]
             yield each
 
 
-def packages(requirements: list[str]) -> dict[str, metadata.Distribution]:
+def packages(requirements: list[str], own: str) -> dict[str, metadata.Distribution]:
     """The packages that pip installs for them, by name."""
     found: dict[tuple[str, str], metadata.Distribution] = {}
-    wanted = list(asked_for(requirements))
+    wanted = [*asked_for(requirements), *asked_for(requirements, own)]
     while wanted:
         one = wanted.pop()
         name = re.sub(r"[-_.]+", "-", one.name).lower()
@@ -132,8 +132,17 @@ def link(package: metadata.Distribution, site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with `tiermem[simulation]` and no other extra."""
+    return installed(tmp_path_factory.mktemp("plain"), "simulation")
+
+
+@pytest.fixture(scope="module")
+def memory_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment into which pip installed TierMem without extras."""
-    folder = tmp_path_factory.mktemp("plain")
+    return installed(tmp_path_factory.mktemp("alone"), "")
+
+
+def installed(folder: Path, extra: str) -> Path:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
         capture_output=True, check=True, timeout=LONG, cwd=ROOT,
@@ -144,8 +153,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     (own,) = metadata.distributions(name="tiermem", path=[str(site)])
-    found = packages(own.requires or [])
-    assert {"mem0ai", "chromadb", "pyarrow"} <= found.keys()
+    found = packages(own.requires or [], extra)
+    assert {"mem0ai", "chromadb", "numpy"} <= found.keys()
+    assert {"pyarrow", "scipy"} & found.keys() == ({"pyarrow", "scipy"} if extra else set())
     assert found.keys().isdisjoint({"pandas", "networkx", "starlette", "mcp", "pytest"})
     for package in found.values():
         link(package, site)
@@ -160,6 +170,19 @@ def tiermem(plain: Path, folder: Path, *arguments: str) -> subprocess.CompletedP
     )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def test_a_simulation_without_its_packages_says_so_before_it_begins(
+    memory_alone: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "small.yaml").write_text(json.dumps({"simulation": {"world": "market"}}))
+    for line in ("run small.yaml --out run", "sweep small.yaml --out swept"):
+        done = tiermem(memory_alone, tmp_path, *line.split())
+        assert done.returncode == 1
+        assert "pip install 'tiermem[simulation]'" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
+    for line in ("init crew", "add crew -a ann hello", "search crew -a ann hello", "status crew"):
+        assert tiermem(memory_alone, tmp_path, *line.split()).returncode == 0
 
 
 def test_every_built_in_world_runs_without_extras(plain: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typer import Argument, Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.words import counted, short
+from ...packages import need
 from ..one_memory import id_in
 from ..options import AsJson, Force
 from ..output import echo_json, say, table
@@ -44,6 +45,7 @@ def analyse(
     It reads the journal of a run or a bank, and changes nothing: the run can be in use. Tables on
     the screen have their first rows; --json has up to 1,000 of each, and --out all.
     """
+    need("pyarrow", "scipy")
     from ....analysis import study
 
     if memory is not None and out is not None:

@@ -7,6 +7,7 @@ from typer import Option
 
 from ....errors import InvalidInput
 from ....memory.words import counted, short
+from ...packages import need
 from ..one_memory import shown_id
 from ..options import AsJson, Assignments, Force, Quiet, RunFolder
 from ..output import echo_json, say, table
@@ -91,6 +92,7 @@ def effect(
     with the change is compared with it: metrics, the first decision that is another, and how the
     change went from agent to agent.
     """
+    need("pyarrow", "scipy")
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     changes: dict[str, Any] = {
         "forget": forget or (), "never_heard": never_heard or (), "block": block or (),

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ....errors import ConfigError
+from ...packages import need
 from ..options import Force, Quiet
 from ..output import say
 from ..progress import Screen, stopping
@@ -42,6 +43,7 @@ def inspect(
     --export, the same page goes into one file that opens without a server. Of a damaged run, both
     show what is whole, and say what is not.
     """
+    need("pyarrow", "scipy")
     folders = [folder] if other is None else [folder, other]
     from ...inspector.inspection import Inspection
 

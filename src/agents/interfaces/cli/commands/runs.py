@@ -10,6 +10,7 @@ from typer import Argument, Exit, Option
 
 from ....errors import ConfigError
 from ....memory.words import cut
+from ...packages import need
 from ..options import (
     Address,
     AsJson,
@@ -83,6 +84,7 @@ def run(
     decisions.parquet, summary.json and report.html. Ctrl-C finishes the tick and writes a
     checkpoint; `tiermem resume` continues the run.
     """
+    need("pyarrow", "scipy")
     from ....config.load import load_settings
     from ....simulation.runs.placement import engine_of
     from ....simulation.runs.run import Run
@@ -142,6 +144,7 @@ def resume(
     The run continues after its last committed tick, with the same result as without the stop. If
     its journal is lost or damaged, the run continues from the newest checkpoint that is whole.
     """
+    need("pyarrow", "scipy")
     from ....simulation.runs.folder import read_folder
     from ....simulation.runs.placement import engine_of
     from ....simulation.runs.run import Run, go_back
@@ -192,6 +195,7 @@ def branch(
     --forget, --never-heard, --block and --pin are those of `tiermem effect`. The other run stays as
     it is.
     """
+    need("pyarrow", "scipy")
     from ....config.load import load_settings
     from ....simulation.effects.interventions import branch_with
     from ....simulation.runs.branch import read_edits

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
+from ...packages import need
 from ..options import Address, AsJson, Force, Preset, Quiet
 from ..output import echo_json, say, table
 from ..signals import telling
@@ -56,6 +57,7 @@ def sweep(
     Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
     gets results.parquet, statistics.parquet, plots and report.html.
     """
+    need("pyarrow", "scipy")
     from ....simulation.sweeps.results import statistics_rows, write_results
     from ....simulation.sweeps.run_sweep import engine_for, finished, run_all
     from ....simulation.sweeps.sweep import read_sweep
