@@ -133,7 +133,7 @@ def _tell_sweep(results: "SweepResults") -> None:
         {
             **{key: row[key] for key in where},
             "difference": row["mean"],
-            "95 %": in_words(interval_of(row)) or "–",
+            "95 %": "–" if row["low"] is None else in_words(interval_of(row)),
             "p (Holm)": row["p_holm"],
             "so": "differs" if is_clear(row) else missing(row),
         }
