@@ -41,7 +41,7 @@ from tiermem.storage.files import replace_file
 replace_file(target, b"half")
 """
 PURPOSES = [
-    ["doctor"], ["salvage"], ["adopt"], ["effect"], ["bench"], ["inspector"], ["mem0"], ["store"],
+    ["doctor"], ["salvage"], ["adopt"], ["effect"], ["inspector"], ["mem0"], ["store"],
     ["laws"], ["ray", "tm-"],
 ]  # fmt: skip
 
@@ -86,7 +86,7 @@ def test_folders_of_a_killed_process_go_with_the_next_one_that_is_made(place: Pa
         with TemporaryFolder("doctor") as folder:
             assert there(place) == {*made, folder, str(mine)}  # the process is alive
     assert there(place) == {*made, str(mine)}
-    with TemporaryFolder("bench") as folder:
+    with TemporaryFolder("salvage") as folder:
         assert there(place) == {folder, str(mine)}
     assert there(place) == {str(mine)}
 
@@ -95,7 +95,7 @@ def test_every_temporary_folder_of_the_package_is_swept() -> None:
     """The package makes temporary folders in no other way, and for no purpose but those above."""
     used: set[str] = set()
     for path in (ROOT / "src" / "agents").rglob("*.py"):
-        if path.name != "leftovers.py":
+        if path.name != "files.py":
             text = path.read_text()
             assert not re.search(r"mkdtemp|mkstemp|TemporaryDirectory|NamedTemporary", text), path
             used.update(re.findall(r'TemporaryFolder\("(\w+)"', text))
@@ -107,9 +107,9 @@ def test_a_folder_in_use_stays_though_its_process_has_an_unknown_number(place: P
     with running(FOLDERS, '[["effect"]]', place=place) as (pid, made):
         moved = made[0].replace(f"-{pid}-", f"-{_dead()}-")
         Path(made[0]).rename(moved)
-        with TemporaryFolder("bench"):
+        with TemporaryFolder("salvage"):
             assert Path(moved).is_dir()
-    with TemporaryFolder("bench"):
+    with TemporaryFolder("salvage"):
         assert not Path(moved).exists()
 
 

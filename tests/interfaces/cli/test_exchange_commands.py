@@ -223,7 +223,7 @@ def test_archived_rows_take_nobodys_place(tiermem: Command, folder: Path) -> Non
     assert contents(folder) == before
     with MemoryBank.at(folder) as bank:
         hidden = bank.agent("alice").all(retention=Retention.ARCHIVED)
-    assert [memory.tier.name for memory in hidden[:30]] == ["CRITICAL"] * 30
+    assert [memory.tier.name for memory in hidden[-30:]] == ["CRITICAL"] * 30
 
 
 BAD_LINES: dict[str, tuple[bytes, str]] = {

@@ -23,12 +23,6 @@ def noted(whole: Path) -> Path:
     return whole
 
 
-@pytest.fixture(autouse=True)
-def _thirteen_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The records of the run know of twelve."""
-    monkeypatch.setattr("agents.simulation.runs.compare.last_tick", lambda folder: 13)
-
-
 def notes_in(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if "note" in row]
 
