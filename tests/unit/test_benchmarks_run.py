@@ -36,7 +36,7 @@ SIZES = {
 OTHERS = {
     "load": "takes half a minute of the processor; test_load.py runs it",
     "quality": "needs LoCoMo's file; test_quality_benchmark.py shows that it counts",
-    "server_store": "needs servers, which make bench-stores installs",
+    "server_store": "needs servers, which make bench WHAT=server_store installs",
 }
 
 
@@ -44,6 +44,20 @@ def test_every_benchmark_is_known_here() -> None:
     scripts = (ROOT / "benchmarks").glob("*.py")
     programs = {each.stem for each in scripts if "__main__" in each.read_text(encoding="utf-8")}
     assert programs == SIZES.keys() | OTHERS.keys()
+
+
+def test_make_lists_the_benchmarks_if_there_is_none_of_a_name() -> None:
+    done = subprocess.run(
+        ["make", "--old-file=.venv/.installed", "bench", "WHAT=bank"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said, *lines = done.stderr.splitlines()
+    assert said == "WHAT=bank is not a benchmark; these are:"
+    assert {line.split()[0] for line in lines if line.startswith("  ")} == {*SIZES, *OTHERS}
+    assert done.returncode == 2
 
 
 def _names_of_ours(script: Path) -> set[tuple[str, str]]:

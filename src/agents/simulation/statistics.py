@@ -1,8 +1,8 @@
 """Means over seeds and differences between runs of the same seed, with the evidence for them.
 
-Every interval is Student's. ``make bench-calibration`` measures how often it finds a difference
-between runs that differ by chance alone; docs/architecture/statistics.md tells why it is no
-bootstrap.
+Every interval is Student's. ``make bench WHAT=calibration`` measures how often it finds a
+difference between runs that differ by chance alone; docs/architecture/statistics.md tells why it is
+no bootstrap.
 """
 
 import math
