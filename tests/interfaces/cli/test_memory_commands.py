@@ -82,6 +82,19 @@ def test_status_on_a_terminal_has_bars(folder: Path) -> None:
     assert "\x1b" not in shown
 
 
+def test_status_shows_what_it_suggests_and_for_which_memories(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    full = {"hot_max_facts": 2, "auto_spill": False}
+    with MemoryBank.open(folder, temperature=full) as bank:
+        for text in ("the well is dry", "the ford is deep", "the mill is shut"):
+            bank.agent("alice").add(text, temperature="hot")
+    shown = on_a_terminal("status", folder)
+    assert "nothing to suggest" not in shown
+    assert "spill" in shown
+    assert "auto_spill is off" in shown
+    assert "the well is dry" in shown
+
+
 def test_status_on_a_narrow_terminal_is_still_whole(folder: Path) -> None:
     shown = on_a_terminal("status", folder, "--agent", "alice", columns=70)
     assert max(map(len, shown.splitlines())) <= 70
