@@ -12,6 +12,7 @@ TierMemError
 ├── NoteRefused                      no note's path, or a file that can't be one
 ├── TierFull                         a cap would be broken and the config says reject
 ├── ConfigError                      a setting is wrong: file, line, key and what is allowed
+│   └── NotInstalled (also ImportError)  it needs a package that is not installed
 ├── BankError                        the bank as a whole
 │   ├── BankNotFound
 │   ├── BankLocked                   another process has it open
@@ -152,6 +153,12 @@ class ConfigError(TierMemError):
 
     what = "that can't be done with these settings or options"
     hint = "put it right there; tiermem config checks settings, and prints all of them"
+
+
+class NotInstalled(ConfigError, ImportError):
+    """It needs a package that is not installed; the hint is the command that installs it."""
+
+    what = "a package is missing"
 
 
 class BankError(TierMemError):

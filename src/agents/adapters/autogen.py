@@ -16,9 +16,10 @@ from ..errors import InvalidInput
 from ..memory.context import line, render
 from ..memory.records import Hits, Memory, shown
 from ..memory.tiers import TIER_NAMES
+from ..packages import needed
 from .one_agent import EitherMemory, clear, fitted, flat, given_metadata, in_mind, in_turn
 
-try:
+with needed("tiermem.autogen", "autogen_core"):
     from autogen_core import CancellationToken, Component, Image
     from autogen_core.memory import Memory as AutoGenMemory
     from autogen_core.memory import (
@@ -29,13 +30,6 @@ try:
     )
     from autogen_core.model_context import ChatCompletionContext
     from autogen_core.models import SystemMessage
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "autogen_core":
-        raise
-    raise ImportError(
-        "tiermem.autogen needs AutoGen, which is not installed; "
-        "install it with: pip install 'tiermem[autogen]'"
-    ) from missing
 
 _SHOWN = ("score", "id", "tier")
 """What a result has in its metadata beside the metadata that was given."""

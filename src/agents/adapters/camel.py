@@ -12,21 +12,15 @@ from ..errors import InvalidInput
 from ..memory.context import render
 from ..memory.records import Hits, Memory, shown
 from ..memory.tiers import Retention, Tier
+from ..packages import needed
 from .one_agent import fitted, in_mind
 from .removing import remove
 
-try:
+with needed("tiermem.camel", "camel"):
     from camel.memories import AgentMemory as CamelMemory
     from camel.memories import BaseContextCreator, ContextRecord, MemoryRecord
     from camel.messages import BaseMessage
     from camel.types import OpenAIBackendRole, RoleType
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "camel":
-        raise
-    raise ImportError(
-        "tiermem.camel needs CAMEL, which is not installed; "
-        "install it with: pip install 'tiermem[camel]'"
-    ) from missing
 
 _RECORD = "camel"
 """The name, in a memory's value, of the record."""

@@ -6,19 +6,13 @@ from typing import Any
 from ..bank.agent_memory import AgentMemory
 from ..memory.context import render
 from ..memory.records import Scalar
+from ..packages import needed
 from .one_agent import EitherMemory, fitted, flat, in_mind, in_turn
 
-try:
+with needed("tiermem.llama_index", "llama_index"):
     from llama_index.core.base.llms.types import ChatMessage, TextBlock
     from llama_index.core.bridge.pydantic import Field
     from llama_index.core.memory import BaseMemoryBlock
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "llama_index":
-        raise
-    raise ImportError(
-        "tiermem.llama_index needs LlamaIndex, which is not installed; "
-        "install it with: pip install 'tiermem[llama-index]'"
-    ) from missing
 
 _SESSION, _TIER = "session_id", "tier"
 """What a message may say in its ``additional_kwargs``."""

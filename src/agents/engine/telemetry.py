@@ -8,18 +8,14 @@ The latency of recalls is a histogram.
 from collections.abc import Callable, Iterable, Iterator
 from weakref import WeakKeyDictionary
 
-from ..errors import BankClosed, ConfigError
+from ..errors import BankClosed
+from ..packages import needed
 from . import upkeep
 from .engine import Engine
 
-try:
+with needed("telemetry.enabled", "opentelemetry"):
     from opentelemetry import metrics
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
-except ModuleNotFoundError as missing:
-    raise ConfigError(
-        "telemetry.enabled needs the OpenTelemetry API, which is not installed",
-        hint="pip install 'tiermem[telemetry]'",
-    ) from missing
 
 _GAUGES = {
     "memory_hot_utilization": "Share of the tokens of hot in use, of the agent with most",

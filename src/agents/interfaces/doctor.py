@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import BankDamaged, BankTooNew, BankTooOld, EmbedderError, TierMemError
 from ..memory.words import first_of
+from ..packages import install, module_of, purpose, requirements
 from ..storage.files import TemporaryFolder
 from . import failures
-from .packages import install, module_of, purpose, requirements
 
 if TYPE_CHECKING:
     from ..bank.memory_bank import MemoryBank

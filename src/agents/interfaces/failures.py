@@ -59,7 +59,7 @@ def _of_copies(failed: list[Any]) -> str:
 
 def of_import(error: ImportError, command: str) -> Lines:
     """The lines for a package that is missing, or that can't be loaded."""
-    from .packages import install, purpose
+    from ..packages import install, purpose
 
     module = (error.name or "tiermem").partition(".")[0]
     if module == "tiermem":

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Self, final
 
 from ..engine.engine import Engine
-from ..errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
+from ..errors import BankClosed, InvalidInput, NoteRefused, TierMemError
+from ..packages import missing
 from ..storage.files import FOLDER_MODE
 from .opening import sync_notes
 
@@ -36,10 +37,7 @@ def watch_notes(bank: Engine, debounce: float | None) -> "NoteWatch":
             hint="open one with MemoryBank.open()",
         )
     if importlib.util.find_spec("watchfiles") is None:
-        raise ConfigError(
-            "to watch notes needs the library watchfiles, which is not installed",
-            hint="pip install 'tiermem[notes]'",
-        )
+        raise missing("to watch notes", "watchfiles")
     folder = bank.folder / "notes"
     with bank.using():
         bank.journal.check_there()

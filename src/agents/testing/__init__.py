@@ -11,6 +11,8 @@ pytest finds the class and tries each law. See docs/howto/test-your-own.md.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..packages import needed
+
 if TYPE_CHECKING:
     from . import strategies as strategies
     from .agent_memory_laws import AgentMemoryLaws
@@ -47,16 +49,9 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     """Import a name on its first use: worlds can be checked without Hypothesis."""
-    try:
+    with needed(f"tiermem.testing.{name}", "hypothesis"):
         if name == "strategies":
             return import_module(".strategies", __name__)
         if name in _LATER:
             return getattr(import_module(_LATER[name], __name__), name)
-    except ModuleNotFoundError as error:
-        if error.name != "hypothesis":
-            raise
-        raise ImportError(
-            f"tiermem.testing.{name} needs the package hypothesis: pip install 'tiermem[testing]'",
-            name="hypothesis",
-        ) from error
     raise AttributeError(f"module 'tiermem.testing' has no attribute {name!r}")

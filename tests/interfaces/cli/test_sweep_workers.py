@@ -132,7 +132,9 @@ def test_without_ray_a_sweep_says_what_to_install_and_makes_nothing(
     monkeypatch.setitem(sys.modules, "ray", None)
     file = write_sweep(scenario(ticks=3), seeds=1)
     done = tiermem("sweep", file, "--out", "s", "--engine", "ray")
-    assert done.is_one_error(2, "the engine ray needs Ray", "pip install 'tiermem[ray]'")
+    assert done.is_one_error(
+        2, "the engine ray needs the package ray", "pip install 'tiermem[ray]'"
+    )
     assert not Path("s").exists()
     refused = tiermem("sweep", file, "--out", "s", "--address", "auto")
     assert refused.is_one_error(2, "the engine local has no address", "--engine ray")

@@ -161,7 +161,7 @@ def test_what_is_not_installed_is_named(
 
     monkeypatch.setattr(builtins, "__import__", without_uvicorn)
     done = tiermem("serve", folder, "-a", "alice")
-    assert done.is_one_error(2, "needs uvicorn", "pip install 'tiermem[http]'")
+    assert done.is_one_error(2, "needs the package uvicorn", "pip install 'tiermem[http]'")
 
 
 # Running

@@ -256,7 +256,7 @@ def test_without_ray_the_error_names_the_extra(
     monkeypatch.setitem(sys.modules, "ray", None)
     with started(tmp_path / "run", workers=0) as run:
         run._engine = Placement("ray", 2)
-        with pytest.raises(ConfigError, match=r"needs Ray") as caught:
+        with pytest.raises(ConfigError, match=r"needs the package ray") as caught:
             next(run.advance(1))
     assert "tiermem[ray]" in caught.value.hint
     assert not [name for name in os.environ if name.startswith("RAY_")]

@@ -9,19 +9,15 @@ from typing import Any
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput
 from ...memory.tiers import TierLike
+from ...packages import needed
 from ..names import Names
 from .memory_bank import FORMATIVE, TIERS, AssociativeMemoryBank
 
-try:
+with needed("tiermem.concordia", "concordia", otherwise=", with Python 3.12 or newer"):
     from concordia.components.game_master import make_observation
     from concordia.prefabs.game_master import formative_memories_initializer
     from concordia.prefabs.simulation import generic
     from concordia.typing import prefab as prefab_lib
-except ImportError as error:
-    raise ImportError(
-        f"Concordia is not installed ({error}); pip install 'tiermem[concordia]', "
-        "which needs Python 3.12 or newer"
-    ) from error
 
 _GAME_MASTERS = "game_masters"
 """The agent that all game masters share, as they share a memory bank in Concordia."""

@@ -14,6 +14,7 @@ from ...bank.opening import Config
 from ...config.load import load_settings
 from ...errors import InvalidInput
 from ...memory.tiers import TIER_NAMES
+from ...packages import needed
 from ...simulation.runs.driven_run import OutsideRun, Tick
 from ...simulation.runs.outputs import TICK
 from ...simulation.worlds.outside import OUTSIDE
@@ -231,10 +232,8 @@ class Memories:
 
 
 def _check_model(model: object) -> None:
-    try:
+    with needed("Memories", "mesa"):
         from mesa import Model
-    except ImportError as error:
-        raise ImportError("Memories needs Mesa: pip install 'tiermem[mesa]'") from error
     if not isinstance(model, Model):
         raise InvalidInput(f"Memories takes a Mesa model; got {model!r:.80}")
     if not hasattr(model, "random"):

@@ -10,17 +10,13 @@ from ...bank.memory_bank import MemoryBank
 from ...memory.context import render
 from ...memory.records import Hit, Hits
 from ...memory.tiers import Tier, TierLike, parse_tier
+from ...packages import needed
 from ..names import agent_id_of
 from .events import STEP, event_of, item, text_of
 
-try:
+with needed("tiermem.mesa_llm", "mesa_llm", otherwise=", with Python 3.12 or newer"):
     from mesa_llm.memory.memory import Memory, MemoryEntry
     from mesa_llm.memory.st_lt_memory import STLTMemory
-except ImportError as error:
-    raise ImportError(
-        f"Mesa-LLM is not installed ({error}); pip install 'tiermem[mesa-llm]', "
-        "which needs Python 3.12 or newer"
-    ) from error
 
 _ASSIGNED = "long_term_memory"
 """The key of the text that was assigned as the long term memory."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConfigError
+from ...packages import needed
 from .beliefs import beliefs
 from .columns import Columns, Numbers
 
@@ -55,13 +55,8 @@ def centrality(edges: "pa.Table") -> "pa.Table":
     """
     import pyarrow as pa
 
-    try:
+    with needed("centrality", "networkx"):
         import networkx as nx
-    except ImportError as error:
-        raise ConfigError(
-            "centrality needs networkx, which is not installed",
-            hint="pip install 'tiermem[analysis]'",
-        ) from error
     graph = nx.DiGraph()
     pairs = zip(*(edges[name].to_pylist() for name in ("teller", "listener", "times")), strict=True)
     for teller, listener, times in pairs:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ConfigError, RunError
+from ...packages import missing, needed
 from ...storage.files import TemporaryFolder
 from .carriers import WorkerLost
 
@@ -159,7 +160,7 @@ def _own_token() -> str:
 def check_ray(address: str | None) -> None:
     """Refuse to go on without Ray, and with an address at which nothing answers."""
     if find_spec("ray") is None:
-        raise _without_ray("there is no module ray")
+        raise missing("the engine ray", "ray")
     if address == "auto":  # Ray looks there first, and for a cluster of this machine next
         address = os.environ.get("RAY_ADDRESS", "auto")
     if address not in (None, _HERE, "auto"):
@@ -187,17 +188,8 @@ def _check_answers(address: str) -> None:
 
 
 def _ray() -> Any:
-    try:
+    with needed("the engine ray", "ray"):
         return importlib.import_module("ray")
-    except ImportError as error:
-        raise _without_ray(str(error)) from error
-
-
-def _without_ray(why: str) -> ConfigError:
-    return ConfigError(
-        f"the engine ray needs Ray, which can't be imported: {why}",
-        hint="install it with: pip install 'tiermem[ray]'",
-    )
 
 
 class _Host:

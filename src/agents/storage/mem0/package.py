@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ...config.settings import Settings, is_secret, passwords_in
 from ...errors import ConfigError, ExtractionError, InvalidInput, TierMemError
+from ...packages import missing
 from ..files import TemporaryFolder
 
 
@@ -87,10 +88,10 @@ def check_providers(settings: Settings) -> None:
 def check_installed(settings: Settings) -> None:
     """Raise :class:`ConfigError` if the settings write a store and mem0 is not installed."""
     if settings.storage.sync != "manual" and not _is_installed():
-        raise ConfigError(
-            f"mem0's store ({settings.store.provider}) needs the package mem0ai, which is not "
-            "installed",
-            hint="pip install 'mem0ai>=2.2,<3', or go without a store: store.provider=none",
+        raise missing(
+            f"mem0's store ({settings.store.provider})",
+            "mem0",
+            otherwise=", or go without a store: store.provider=none",
         )
 
 
@@ -112,9 +113,7 @@ def _known(folder: str) -> set[str]:
     spec = importlib.util.find_spec("mem0")
     places = spec.submodule_search_locations if spec else None
     if not places:
-        raise ConfigError(
-            "the package mem0ai is not installed", hint="pip install 'mem0ai>=2.2,<3'"
-        )
+        raise missing(f"to list mem0's {folder}", "mem0")
     return set(_modules_in(Path(places[0], folder)))
 
 

@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.words import counted, short
-from ...packages import need
+from ....packages import install, need
 from ..one_memory import id_in
 from ..options import AsJson, Force
 from ..output import echo_json, say, table
@@ -82,7 +82,7 @@ def _tell(found: "Study") -> None:
     if found.has_centrality:
         _tell_rows("who is central", found.centrality())
     else:
-        say("who is central: networkx is not installed; pip install 'tiermem[analysis]'")
+        say(f"who is central: networkx is not installed; {install('networkx')}")
     _tell_rows("beliefs in common", found.overlap())
     if lasting := _lasting(found):
         table("how long memories lasted", lasting)

@@ -7,7 +7,7 @@ from typer import Option
 
 from ....errors import InvalidInput
 from ....memory.words import counted, short
-from ...packages import need
+from ....packages import need
 from ..one_memory import shown_id
 from ..options import AsJson, Assignments, Force, Quiet, RunFolder
 from ..output import echo_json, say, table

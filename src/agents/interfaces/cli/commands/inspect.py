@@ -7,8 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from ....errors import ConfigError
-from ...packages import need
+from ....packages import need, needed
 from ..options import Force, Quiet
 from ..output import say
 from ..progress import Screen, stopping
@@ -82,14 +81,9 @@ def inspect(
 
 def _server() -> tuple[ModuleType, ModuleType]:
     """The module that serves the page, and the one that opens a port."""
-    try:
+    with needed(
+        "to serve the page", "starlette", "uvicorn", otherwise="; --export needs nothing more"
+    ):
         from ...http import server as http
         from ...inspector import server
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.split(".")[0] == "tiermem":
-            raise
-        raise ConfigError(
-            f"to serve the page needs {missing.name}, which is not installed",
-            hint="pip install 'tiermem[http]'; --export needs nothing more",
-        ) from missing
     return server, http

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ....errors import ConfigError, InvalidInput
+from ....errors import InvalidInput
 from ....memory.requests import check_agent_id
+from ....packages import missing
 from ..banks import check_bank, check_served, served, watched
 from ..options import (
     AllowHosts,
@@ -150,10 +151,7 @@ def mcp(
 
 def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> None:
     if importlib.util.find_spec("mcp") is None:
-        raise ConfigError(
-            "to serve MCP clients needs the library mcp, which is not installed",
-            hint="pip install 'tiermem[mcp]'",
-        )
+        raise missing("to serve MCP clients", "mcp")
     for name, value in only_http.items():
         if value is not None and not http:
             raise InvalidInput(f"{name} goes with --http", hint="give --http, or leave it out")

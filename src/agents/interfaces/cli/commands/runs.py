@@ -10,7 +10,7 @@ from typer import Argument, Exit, Option
 
 from ....errors import ConfigError
 from ....memory.words import cut
-from ...packages import need
+from ....packages import need
 from ..options import (
     Address,
     AsJson,

@@ -16,6 +16,7 @@ from typer import Option
 from ....errors import ConfigError
 from ....memory.requests import check_agent_id
 from ....memory.words import counted
+from ....packages import needed
 from ..banks import check_bank, check_served, served, watched
 from ..options import (
     AllowHosts,
@@ -116,15 +117,8 @@ def _close_at_once(bank: "MemoryBank") -> None:
 
 
 def _http() -> ModuleType:
-    try:
+    with needed("to serve a bank", "starlette", "uvicorn"):
         from ...http import server
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.split(".")[0] == "tiermem":
-            raise
-        raise ConfigError(
-            f"to serve a bank needs {missing.name}, which is not installed",
-            hint="pip install 'tiermem[http]'",
-        ) from missing
     return server
 
 

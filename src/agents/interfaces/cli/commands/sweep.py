@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from ...packages import need
+from ....packages import need
 from ..options import Address, AsJson, Force, Preset, Quiet
 from ..output import echo_json, say, table
 from ..signals import telling

@@ -1,11 +1,12 @@
 """The packages that TierMem needs: their purposes, and the commands that install them."""
 
+import importlib.util
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib import metadata
-from importlib.util import find_spec
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from .errors import NotInstalled
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -22,7 +23,11 @@ _MODULES = {
     "pyyaml": "yaml",
 }
 """Packages whose module has another name."""
-_PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": "mcp"}
+_PACKAGES = {module: name for name, module in _MODULES.items()} | {
+    "langchain_core": "langgraph",
+    "mcp_types": "mcp",
+}
+"""The package that brings a module, where its name differs."""
 
 _PURPOSES = {
     "autogen_core": "memory for AutoGen's agents",
@@ -54,13 +59,18 @@ _PURPOSES = {
 }
 
 _FOR_DEVELOPERS = ("dev",)
+_LATER = "3.99"
+"""A Python that can have every package; one that is too old is told which it needs."""
 
 
-def requirements() -> "Iterator[tuple[Requirement, str | None]]":
+def requirements(**environment: str) -> "Iterator[tuple[Requirement, str | None]]":
     """The packages that TierMem needs on this machine, each with its extra, or None without one.
 
-    There are none if TierMem was copied and not installed.
+    There are none if TierMem was copied and not installed. ``environment`` replaces variables of
+    markers, such as ``python_version``.
     """
+    from importlib import metadata
+
     from packaging.requirements import Requirement
 
     try:
@@ -70,7 +80,7 @@ def requirements() -> "Iterator[tuple[Requirement, str | None]]":
     for line in own.get_all("Requires-Dist") or ():
         wanted = Requirement(line)
         for extra in ("", *(own.get_all("Provides-Extra") or ())):
-            if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
+            if wanted.marker is None or wanted.marker.evaluate({"extra": extra, **environment}):
                 yield wanted, extra or None
                 break
 
@@ -78,8 +88,34 @@ def requirements() -> "Iterator[tuple[Requirement, str | None]]":
 def need(*modules: str) -> None:
     """Refuse what can't work without a module, before anything is done."""
     for module in modules:
-        if find_spec(module) is None:
+        if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+
+def missing(what: str, module: str, *, otherwise: str = "") -> NotInstalled:
+    """The error for what needs a module that is not installed.
+
+    ``otherwise`` ends the hint, after the command that installs the package.
+    """
+    top = module.partition(".")[0]
+    error = NotInstalled(
+        f"{what} needs the package {_PACKAGES.get(top, top)}, which is not installed",
+        hint=install(top) + otherwise,
+    )
+    error.name = top
+    return error
+
+
+@contextmanager
+def needed(what: str, *modules: str, otherwise: str = "") -> Iterator[None]:
+    """Raise the error of :func:`missing` if an import inside finds one of the modules missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        top = (error.name or "").partition(".")[0]
+        if top not in modules:
+            raise
+        raise missing(what, top, otherwise=otherwise) from error
 
 
 def module_of(package: str) -> str:
@@ -98,7 +134,9 @@ def install(module: str) -> str:
     top = module.partition(".")[0]
     package = _PACKAGES.get(top, top).lower()
     with suppress(ModuleNotFoundError):  # packaging itself may be missing
-        every = [each for each in requirements() if each[1] not in _FOR_DEVELOPERS]
+        every = [
+            each for each in requirements(python_version=_LATER) if each[1] not in _FOR_DEVELOPERS
+        ]
         sizes = Counter(extra for _, extra in every if extra is not None)
         own = [each for each in every if each[0].name.lower() == package]
         if own:
