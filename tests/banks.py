@@ -14,7 +14,7 @@ from agents import MemoryBank
 from waiting import ended
 from warm_children import Popen
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent

@@ -202,11 +202,11 @@ def _warm_children() -> Iterator[None]:
     warm_children.close()
 
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 
 @pytest.fixture
-def make_bank() -> Iterator[Engine]:
+def make_bank() -> Iterator[MakeBank]:
     """Makes banks in memory whose texts say where they point; closes them afterwards."""
     banks: list[MemoryBank] = []
 
@@ -222,7 +222,7 @@ def make_bank() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def open_bank(tmp_path: Path) -> Iterator[Engine]:
+def open_bank(tmp_path: Path) -> Iterator[MakeBank]:
     """Opens the bank in ``tmp_path / "bank"``, closing it first if it is open; no mem0 involved."""
     banks: list[MemoryBank] = []
 
@@ -241,7 +241,7 @@ def open_bank(tmp_path: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def bank(make_bank: Engine) -> MemoryBank:
+def bank(make_bank: MakeBank) -> MemoryBank:
     return make_bank()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents import AgentMemory, Memory, Temperature
 from agents.memory.records import Compaction
-from banks import Engine, value
+from banks import MakeBank, value
 
 HOT, WARM, COLD = Temperature
 
@@ -36,7 +36,7 @@ def moved(result: Compaction) -> tuple[int, int, int]:
     return result.hot, result.warm, result.cold
 
 
-def small(make_bank: Engine, **own: Any) -> AgentMemory:
+def small(make_bank: MakeBank, **own: Any) -> AgentMemory:
     """Hot has room for 30 characters; a line has three more than its text."""
     own = {"hot_max_tokens": 30, **own}
     return make_bank(temperature=own, count_tokens=len).agent("alice")

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from asking import asked
-
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.engine import read
+from asking import asked
 from tiermem.testing import SmallEmbedder
 
 AGENTS = ("alice", "bob")

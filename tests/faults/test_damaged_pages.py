@@ -14,7 +14,7 @@ from damaged_journals import AGENTS, OPTIONS, PAGE, damages, listing, make, plac
 from agents import BankDamaged, BankError, BankNotFound, InvalidInput, Memory, MemoryBank
 from agents.exchange.salvage import Salvaged, salvage
 from agents.storage.state.ledger import Ledger
-from banks import Engine, change
+from banks import MakeBank, change
 from embedders import Directions
 
 Row = dict[str, Any]
@@ -112,7 +112,9 @@ def test_the_error_says_what_to_do(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["x'01'", "'text'"])
-def test_a_damaged_vector_of_a_text_is_named(open_bank: Engine, folder: Path, damaged: str) -> None:
+def test_a_damaged_vector_of_a_text_is_named(
+    open_bank: MakeBank, folder: Path, damaged: str
+) -> None:
     class Paid(Directions):
         reproducible = False
 

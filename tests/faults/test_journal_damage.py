@@ -21,7 +21,7 @@ from agents import (
 )
 from banks import (
     MANUAL,
-    Engine,
+    MakeBank,
     busy,
     change,
     connection,
@@ -42,7 +42,7 @@ def fill(folder: Path) -> sqlite3.Connection:
 
 
 def test_a_full_disk_is_commit_failed_and_the_bank_is_as_before(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
@@ -63,7 +63,7 @@ def test_a_full_disk_is_commit_failed_and_the_bank_is_as_before(
 
 
 def test_a_full_disk_at_the_end_of_a_transaction_undoes_all_of_it(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     bank.agent("alice").add("a")
@@ -81,7 +81,7 @@ def test_a_full_disk_at_the_end_of_a_transaction_undoes_all_of_it(
 
 
 def test_a_full_disk_at_a_commit_inside_a_transaction_loses_only_what_was_pending(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     with bank.transaction():
@@ -96,7 +96,7 @@ def test_a_full_disk_at_a_commit_inside_a_transaction_loses_only_what_was_pendin
     assert contents(bank) == contents(open_bank()) == ["kept", "kept too"]
 
 
-def test_an_empty_journal_file_is_a_new_bank(open_bank: Engine, folder: Path) -> None:
+def test_an_empty_journal_file_is_a_new_bank(open_bank: MakeBank, folder: Path) -> None:
     folder.mkdir()
     (folder / "journal.db").touch()
     open_bank().agent("alice").add("x")
@@ -137,7 +137,7 @@ def test_another_programs_database_is_bank_damaged_and_stays(folder: Path) -> No
     ],
 )
 def test_a_journal_of_another_format_is_refused_and_not_changed(
-    open_bank: Engine, folder: Path, version: int, error: type[BankDamaged], hint: str
+    open_bank: MakeBank, folder: Path, version: int, error: type[BankDamaged], hint: str
 ) -> None:
     open_bank().agent("alice").add("x")
     open_bank().close()
@@ -152,7 +152,9 @@ def test_a_journal_of_another_format_is_refused_and_not_changed(
     assert (folder / "journal.db").read_bytes() == before
 
 
-def test_a_journal_whose_schema_is_garbled_is_bank_damaged(open_bank: Engine, folder: Path) -> None:
+def test_a_journal_whose_schema_is_garbled_is_bank_damaged(
+    open_bank: MakeBank, folder: Path
+) -> None:
     """A byte that is not a UTF-8 in a table's definition; SQLite quotes it in its message."""
     open_bank().agent("alice").add("x")
     open_bank().close()
@@ -163,7 +165,7 @@ def test_a_journal_whose_schema_is_garbled_is_bank_damaged(open_bank: Engine, fo
         open_bank()
 
 
-def test_a_truncated_journal_is_bank_damaged(open_bank: Engine, folder: Path) -> None:
+def test_a_truncated_journal_is_bank_damaged(open_bank: MakeBank, folder: Path) -> None:
     open_bank().agent("alice").add_many(["x" * 10_000 for _ in range(20)])
     open_bank().close()
     data = (folder / "journal.db").read_bytes()
@@ -174,7 +176,7 @@ def test_a_truncated_journal_is_bank_damaged(open_bank: Engine, folder: Path) ->
 
 @pytest.mark.parametrize("column", ["tick", "events", "vectors", "hash", "id"])
 def test_a_bit_flipped_in_a_commit_is_bank_damaged(
-    open_bank: Engine, folder: Path, column: str
+    open_bank: MakeBank, folder: Path, column: str
 ) -> None:
     bank = open_bank()
     bank.advance(4)
@@ -190,7 +192,7 @@ def test_a_bit_flipped_in_a_commit_is_bank_damaged(
 
 
 @pytest.mark.parametrize("row", [1, 2])
-def test_a_missing_commit_is_bank_damaged(open_bank: Engine, folder: Path, row: int) -> None:
+def test_a_missing_commit_is_bank_damaged(open_bank: MakeBank, folder: Path, row: int) -> None:
     bank = open_bank()
     for text in "abc":
         bank.agent("alice").add(text)
@@ -205,7 +207,7 @@ def test_a_missing_commit_is_bank_damaged(open_bank: Engine, folder: Path, row: 
     "column", ["agent", "next_sequence", "columns", "contents", "extras", "vectors", "digest"]
 )
 def test_a_bit_flipped_in_a_snapshot_is_bank_damaged(
-    open_bank: Engine, folder: Path, column: str
+    open_bank: MakeBank, folder: Path, column: str
 ) -> None:
     open_bank().agent("alice").add("first <1 2>", metadata={"a": 1}, kind="decision", tags=["x"])
     open_bank().close()
@@ -218,7 +220,7 @@ def test_a_bit_flipped_in_a_snapshot_is_bank_damaged(
 @pytest.mark.usefixtures("snapshots_on_close")
 @pytest.mark.parametrize("column", ["tick", "hash"])
 def test_a_bit_flipped_in_the_commit_of_a_snapshot_is_bank_damaged(
-    open_bank: Engine, folder: Path, column: str
+    open_bank: MakeBank, folder: Path, column: str
 ) -> None:
     bank = open_bank()
     bank.advance(4)
@@ -242,7 +244,7 @@ def test_a_bit_flipped_in_the_commit_of_a_snapshot_is_bank_damaged(
 )  # fmt: skip
 @pytest.mark.parametrize("what", ["cold", "archived"])
 def test_a_bit_flipped_in_what_is_not_resident_is_bank_damaged(
-    open_bank: Engine,
+    open_bank: MakeBank,
     folder: Path,
     column: str,
     what: str,
@@ -269,7 +271,7 @@ def test_a_bit_flipped_in_what_is_not_resident_is_bank_damaged(
         look_at_all(open_bank(), memory.id)
 
 
-def test_a_lost_row_is_not_taken_for_a_purged_memory(open_bank: Engine, folder: Path) -> None:
+def test_a_lost_row_is_not_taken_for_a_purged_memory(open_bank: MakeBank, folder: Path) -> None:
     """A replay skips what was purged; the sum over the shelf tells what it must not skip."""
     bank = open_bank()
     alice = bank.agent("alice")
@@ -296,7 +298,7 @@ def look_at_all(bank: MemoryBank, memory_id: str) -> None:
 
 @pytest.mark.slow
 def test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed(
-    open_bank: Engine, folder: Path, tmp_path: Path
+    open_bank: MakeBank, folder: Path, tmp_path: Path
 ) -> None:
     """Wherever a byte is changed: the bank is refused, or it is the one that was written."""
     busy(open_bank())
@@ -341,7 +343,7 @@ def test_a_refused_file_is_let_go(folder: Path) -> None:
     assert not [name for name in held if name.startswith(str(folder.resolve()))]
 
 
-def test_a_damaged_bank_is_not_changed_by_trying_it(open_bank: Engine, folder: Path) -> None:
+def test_a_damaged_bank_is_not_changed_by_trying_it(open_bank: MakeBank, folder: Path) -> None:
     open_bank().agent("alice").add("x")
     open_bank().close()
     change(folder, "UPDATE commits SET hash = ?", bytes(32))

@@ -19,7 +19,7 @@ from agents import (
     TierMemError,
 )
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 BY_ID: dict[str, Callable[[AgentMemory, Any], object]] = {
     "get": lambda agent, id_: agent.get(id_),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import AsyncMemoryBank, BankError, InvalidInput, MemoryBank, Tier, TierFull
-from banks import Engine, value
+from banks import MakeBank, value
 from embedders import Counting
 
 
@@ -54,7 +54,7 @@ def test_a_tick_is_a_whole_number_from_0_on(bank: MemoryBank, tick: Any) -> None
     assert bank.tick == 0
 
 
-def test_the_tick_survives_reopening(open_bank: Engine) -> None:
+def test_the_tick_survives_reopening(open_bank: MakeBank) -> None:
     open_bank().advance(12)
     assert open_bank().tick == 12
 
@@ -81,7 +81,7 @@ def test_add_many_gives_the_memories_in_order(bank: MemoryBank) -> None:
     ]
 
 
-def test_what_add_many_gives_is_what_was_stored_however_late_one_looks(make_bank: Engine) -> None:
+def test_what_add_many_gives_is_what_was_stored_however_late_one_looks(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 1})
     new = [("a", "1"), ("a", "2", "pinned", {"k": 1}), ("b", "3", "low", None, {"tags": ["t"]})]
     late, early = bank.add_many(new), []
@@ -97,12 +97,12 @@ def test_what_add_many_gives_is_what_was_stored_however_late_one_looks(make_bank
     assert [memory.content for memory in late] == ["1", "2", "3"]
 
 
-def test_add_many_is_one_commit(open_bank: Engine, folder: Path) -> None:
+def test_add_many_is_one_commit(open_bank: MakeBank, folder: Path) -> None:
     open_bank().add_many([(f"agent{n}", "x") for n in range(50)])
     assert value(folder, "SELECT count(*) FROM commits") == 1
 
 
-def test_add_many_embeds_all_in_one_call(make_bank: Engine) -> None:
+def test_add_many_embeds_all_in_one_call(make_bank: MakeBank) -> None:
     embedder = Counting()
     make_bank(embedder=embedder).add_many([("a", "x"), ("b", "y"), ("c", "x")])
     assert embedder.batches == [["x", "y"]]
@@ -111,7 +111,7 @@ def test_add_many_embeds_all_in_one_call(make_bank: Engine) -> None:
 @pytest.mark.parametrize(
     "bad", [("*", "x"), ("a", ""), ("a", "x", "urgent"), ("a", "x", 3, {"tier": 0})]
 )
-def test_add_many_stores_all_or_none(make_bank: Engine, bad: tuple[Any, ...]) -> None:
+def test_add_many_stores_all_or_none(make_bank: MakeBank, bad: tuple[Any, ...]) -> None:
     bank = make_bank()
     bank.agent("a").add("before")
     before = bank.state_hash()
@@ -121,7 +121,7 @@ def test_add_many_stores_all_or_none(make_bank: Engine, bad: tuple[Any, ...]) ->
     assert bank.agents() == ["a"]
 
 
-def test_add_many_that_meets_a_full_tier_stores_none(make_bank: Engine) -> None:
+def test_add_many_that_meets_a_full_tier_stores_none(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 1, "on_tier_full": "reject"})
     bank.agent("b").add("before")
     before = bank.state_hash()

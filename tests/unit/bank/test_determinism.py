@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from banks import MANUAL, Engine, child
+from banks import MANUAL, MakeBank, child
 from embedders import Directions
 
 SCRIPT = """
@@ -40,7 +40,7 @@ def test_state_and_results_are_equal_across_processes_and_hash_seeds(tmp_path: P
     assert len(outputs) == 1
 
 
-def test_the_order_of_agents_does_not_change_the_state(make_bank: Engine) -> None:
+def test_the_order_of_agents_does_not_change_the_state(make_bank: MakeBank) -> None:
     hashes = set()
     for order in (["a", "b", "c"], ["c", "a", "b"]):
         bank = make_bank()
@@ -50,7 +50,7 @@ def test_the_order_of_agents_does_not_change_the_state(make_bank: Engine) -> Non
     assert len(hashes) == 1
 
 
-def test_how_calls_are_batched_does_not_change_the_state(make_bank: Engine) -> None:
+def test_how_calls_are_batched_does_not_change_the_state(make_bank: MakeBank) -> None:
     items = [(f"a{n % 4}", f"m{n}", n % 5) for n in range(40)]
     one_by_one, together, in_transaction = (make_bank() for _ in range(3))
     for agent, text, tier in items:
@@ -74,7 +74,7 @@ CHANGES: dict[str, Callable[[MemoryBank], object]] = {
 
 @pytest.mark.parametrize("step", CHANGES.values(), ids=CHANGES.keys())
 def test_every_change_shows_in_the_state_hash(
-    make_bank: Engine, step: Callable[[MemoryBank], object]
+    make_bank: MakeBank, step: Callable[[MemoryBank], object]
 ) -> None:
     bank, same = make_bank(), make_bank()
     for each in (bank, same):
@@ -85,21 +85,21 @@ def test_every_change_shows_in_the_state_hash(
 
 
 @pytest.mark.parametrize("metadata", [None, {"a": 2}, {"a": "1"}, {"a": 1.0}, {"b": 1}])
-def test_metadata_shows_in_the_state_hash(make_bank: Engine, metadata: Any) -> None:
+def test_metadata_shows_in_the_state_hash(make_bank: MakeBank, metadata: Any) -> None:
     one, other = make_bank(), make_bank()
     one.agent("alice").add("x", metadata={"a": 1})
     other.agent("alice").add("x", metadata=metadata)
     assert one.state_hash() != other.state_hash()
 
 
-def test_the_order_of_metadata_keys_does_not_show(make_bank: Engine) -> None:
+def test_the_order_of_metadata_keys_does_not_show(make_bank: MakeBank) -> None:
     one, other = make_bank(), make_bank()
     one.agent("alice").add("x", metadata={"a": 1, "b": 2})
     other.agent("alice").add("x", metadata={"b": 2, "a": 1})
     assert one.state_hash() == other.state_hash()
 
 
-def test_the_seed_shows_in_the_state_hash(make_bank: Engine) -> None:
+def test_the_seed_shows_in_the_state_hash(make_bank: MakeBank) -> None:
     assert make_bank(seed=1).state_hash() != make_bank(seed=2).state_hash()
 
 

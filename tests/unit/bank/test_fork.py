@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents import BankClosed, BankLocked, MemoryBank
-from banks import MANUAL, Engine, child
+from banks import MANUAL, MakeBank, child
 from forks import in_a_fork
 from waiting import until
 
@@ -28,7 +28,7 @@ def files_of(folder: Path) -> dict[str, str]:
 
 
 def test_a_forked_process_can_use_neither_the_bank_nor_its_agents(
-    open_bank: Engine, tmp_path: Path
+    open_bank: MakeBank, tmp_path: Path
 ) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
@@ -53,7 +53,7 @@ def test_a_forked_process_can_use_neither_the_bank_nor_its_agents(
 
 
 def test_closing_the_bank_in_a_forked_process_does_nothing(
-    open_bank: Engine, tmp_path: Path
+    open_bank: MakeBank, tmp_path: Path
 ) -> None:
     bank = open_bank()
     bank.agent("alice").add("before the fork")
@@ -65,7 +65,7 @@ def test_closing_the_bank_in_a_forked_process_does_nothing(
     bank.agent("alice").add("after the fork")
 
 
-def test_a_fork_while_another_thread_uses_the_bank_is_refused_too(open_bank: Engine) -> None:
+def test_a_fork_while_another_thread_uses_the_bank_is_refused_too(open_bank: MakeBank) -> None:
     bank = open_bank()
     inside, done = threading.Event(), threading.Event()
 
@@ -92,7 +92,7 @@ def test_a_fork_while_another_thread_uses_the_bank_is_refused_too(open_bank: Eng
     assert bank.agent("alice").count() == 1
 
 
-def test_a_forked_process_cannot_open_the_bank_either(open_bank: Engine, tmp_path: Path) -> None:
+def test_a_forked_process_cannot_open_the_bank_either(open_bank: MakeBank, tmp_path: Path) -> None:
     bank = open_bank()
     bank.agent("alice").add("before the fork")
     read, write = os.pipe()
@@ -180,7 +180,7 @@ def test_a_forked_process_that_outlives_its_parent_harms_nothing(tmp_path: Path)
         assert [each.content for each in bank.agent("alice").all()] == ["one", "two", "three"]
 
 
-def test_a_fork_inside_a_transaction_commits_nothing(open_bank: Engine, tmp_path: Path) -> None:
+def test_a_fork_inside_a_transaction_commits_nothing(open_bank: MakeBank, tmp_path: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     alice.add("before")

@@ -19,7 +19,7 @@ from agents import (
     ConfigError,
     MemoryBank,
 )
-from banks import MANUAL, TESTS, Engine, busy, child, contents, everything, undone, value
+from banks import MANUAL, TESTS, MakeBank, busy, child, contents, everything, undone, value
 from embedders import Directions
 
 
@@ -54,7 +54,7 @@ def test_every_call_on_a_closed_bank_says_so() -> None:
             call()
 
 
-def test_closing_twice_is_fine(open_bank: Engine) -> None:
+def test_closing_twice_is_fine(open_bank: MakeBank) -> None:
     bank = open_bank()
     bank.close()
     bank.close()
@@ -77,7 +77,7 @@ def test_leaving_the_with_block_closes_the_bank(folder: Path) -> None:
         assert contents(again) == ["x"]
 
 
-def test_reopening_gives_equal_memories_and_hash(open_bank: Engine) -> None:
+def test_reopening_gives_equal_memories_and_hash(open_bank: MakeBank) -> None:
     bank = open_bank()
     busy(bank)
     before = everything(bank)
@@ -86,7 +86,7 @@ def test_reopening_gives_equal_memories_and_hash(open_bank: Engine) -> None:
 
 @pytest.mark.usefixtures("snapshots_on_close")
 def test_reopening_from_a_snapshot_gives_equal_memories_and_hash(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     busy(bank)
@@ -100,7 +100,7 @@ def test_reopening_from_a_snapshot_gives_equal_memories_and_hash(
 
 
 @pytest.mark.usefixtures("snapshots_on_close")
-def test_a_failed_transaction_after_a_snapshot_is_undone(open_bank: Engine) -> None:
+def test_a_failed_transaction_after_a_snapshot_is_undone(open_bank: MakeBank) -> None:
     busy(open_bank())
     bank = open_bank()
     before = everything(bank)
@@ -154,7 +154,7 @@ def test_a_bad_setting_is_refused_before_anything_is_written(tmp_path: Path) -> 
     assert not (tmp_path / "new").exists()
 
 
-def test_another_process_gets_bank_locked_with_the_pid(open_bank: Engine, folder: Path) -> None:
+def test_another_process_gets_bank_locked_with_the_pid(open_bank: MakeBank, folder: Path) -> None:
     open_bank().agent("alice").add("x")
     code = """
 import sys, time
@@ -198,7 +198,7 @@ sys.stdin.read()
         assert contents(bank) == ["x"]
 
 
-def test_the_same_process_cannot_open_a_bank_twice(open_bank: Engine, folder: Path) -> None:
+def test_the_same_process_cannot_open_a_bank_twice(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     with pytest.raises(BankLocked, match="this process") as caught:
         MemoryBank.open(folder, embedder=Directions(), storage=MANUAL)
@@ -206,7 +206,7 @@ def test_the_same_process_cannot_open_a_bank_twice(open_bank: Engine, folder: Pa
     bank.agent("alice").add("still works")
 
 
-def test_a_failed_opening_holds_no_lock(open_bank: Engine, folder: Path) -> None:
+def test_a_failed_opening_holds_no_lock(open_bank: MakeBank, folder: Path) -> None:
     open_bank().close()
     with pytest.raises(ConfigError):
         MemoryBank.open(folder, embedder=Directions(), memory={"max_pinned": "many"})

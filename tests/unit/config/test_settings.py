@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents import InvalidContent, MemoryBank, TierFull
-from banks import MANUAL, Engine
+from banks import MANUAL, MakeBank
 from embedders import Counting, Directions
 
 
@@ -30,7 +30,7 @@ def test_overrides_go_on_top_of_the_stored_settings(folder: Path) -> None:
         assert (bank.settings.memory.max_pinned, bank.settings.memory.max_critical) == (2, 1)
 
 
-def test_an_existing_bank_keeps_its_seed(open_bank: Engine) -> None:
+def test_an_existing_bank_keeps_its_seed(open_bank: MakeBank) -> None:
     first = open_bank(seed=1).agent("alice").add("x")
     second = open_bank(seed=2).agent("alice").add("y")
     assert first.id[:24] == second.id[:24]
@@ -114,7 +114,7 @@ KEYS: dict[str, tuple[Callable[[MemoryBank], object], object, object, object]] =
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_memory_setting_is_really_used(make_bank: Engine, key: str) -> None:
+def test_every_memory_setting_is_really_used(make_bank: MakeBank, key: str) -> None:
     shown, usual, setting, changed = KEYS[key]
     assert shown(make_bank()) == usual
     assert shown(make_bank(**{key: setting})) == changed
@@ -140,7 +140,9 @@ def test_the_embedders_cache_size_is_really_used(size: int, calls: int) -> None:
     assert len(embedder.batches) == calls
 
 
-def test_manual_sync_writes_no_store_when_the_bank_closes(open_bank: Engine, folder: Path) -> None:
+def test_manual_sync_writes_no_store_when_the_bank_closes(
+    open_bank: MakeBank, folder: Path
+) -> None:
     open_bank().agent("alice").add("x")
     open_bank().close()
     names = {path.name for path in folder.iterdir()}

@@ -6,7 +6,7 @@ import pytest
 
 from agents import MemoryBank, Temperature
 from agents.simulation.tick.loop import Loop
-from banks import Engine
+from banks import MakeBank
 from movements import COLD, HOT, WARM, added_hot, commits, hot, moved, small, temperatures, used
 from worlds import Diary, Mind
 
@@ -62,7 +62,7 @@ def test_compaction_never_moves_pinned_memories(bank: MemoryBank) -> None:
     assert alice.count("pinned") == 4
 
 
-def test_blockers_become_hot_newest_first_while_there_is_room(make_bank: Engine) -> None:
+def test_blockers_become_hot_newest_first_while_there_is_room(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 3}).agent("alice")
     alice.add("pin", "pinned")
     for number in range(5):
@@ -71,7 +71,7 @@ def test_blockers_become_hot_newest_first_while_there_is_room(make_bank: Engine)
     assert hot(alice) == ["pin", "blocker 3", "blocker 4"]
 
 
-def test_blockers_that_are_hot_already_count_and_stay(make_bank: Engine) -> None:
+def test_blockers_that_are_hot_already_count_and_stay(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 3}).agent("alice")
     for number in range(5):
         heat = "hot" if number < 2 else "warm"
@@ -82,7 +82,7 @@ def test_blockers_that_are_hot_already_count_and_stay(make_bank: Engine) -> None
 
 
 def test_blockers_keep_within_the_tokens_and_a_smaller_one_still_goes_in(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     alice = small(make_bank)
     alice.add("s" * 7, tags=["blocker"])
@@ -92,7 +92,7 @@ def test_blockers_keep_within_the_tokens_and_a_smaller_one_still_goes_in(
     assert hot(alice) == ["s" * 7, "m" * 12]  # 10 + 15; the one of 20 did not fit
 
 
-def test_what_leaves_hot_makes_room_for_blockers(make_bank: Engine) -> None:
+def test_what_leaves_hot_makes_room_for_blockers(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     added_hot(alice, "a", "b")
     alice.add("blocker 1", tags=["blocker"])
@@ -123,7 +123,7 @@ def test_compaction_counts_what_it_moved_over_all_agents(bank: MemoryBank) -> No
     assert moved(bank.compact()) == (1, 2, 1)  # bob's
 
 
-def test_a_dry_run_lists_the_rules_and_changes_nothing(open_bank: Engine, folder: Path) -> None:
+def test_a_dry_run_lists_the_rules_and_changes_nothing(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     done = alice.add("done", kind="decision")
@@ -139,7 +139,7 @@ def test_a_dry_run_lists_the_rules_and_changes_nothing(open_bank: Engine, folder
     assert bank.compact(dry_run=True).moves == ()
 
 
-def test_compaction_is_one_commit(open_bank: Engine, folder: Path) -> None:
+def test_compaction_is_one_commit(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     for name in ("alice", "bob", "carol"):
         bank.agent(name).add("done", kind="decision")
@@ -173,7 +173,7 @@ def test_compaction_does_not_touch_what_is_archived(bank: MemoryBank) -> None:
     assert alice.get(archived.id).temperature is WARM
 
 
-def test_rules_of_ones_own_replace_the_defaults(make_bank: Engine) -> None:
+def test_rules_of_ones_own_replace_the_defaults(make_bank: MakeBank) -> None:
     rules = [
         {"name": "old", "when": {"age": "1d", "tier": "low", "accesses_below": 2}, "to": "cold"},
         {"name": "liked", "when": {"accesses": 2}, "to": "hot"},
@@ -193,13 +193,13 @@ def test_rules_of_ones_own_replace_the_defaults(make_bank: Engine) -> None:
     assert temperatures(alice) == {"a": COLD, "b": WARM, "c": HOT}
 
 
-def test_closing_compacts_where_the_settings_say_so(open_bank: Engine) -> None:
+def test_closing_compacts_where_the_settings_say_so(open_bank: MakeBank) -> None:
     own = {"compact_on_close": True}
     open_bank(temperature=own).agent("alice").add("done", kind="decision")
     assert temperatures(open_bank(temperature=own).agent("alice")) == {"done": COLD}
 
 
-def test_a_simulation_compacts_every_so_many_ticks(make_bank: Engine) -> None:
+def test_a_simulation_compacts_every_so_many_ticks(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"compact_every": 3})
     loop = Loop(bank, Diary(), Mind(), ["alice"])
     loop.begin([("alice", "done", "normal", None, {"kind": "decision"})])
@@ -210,7 +210,7 @@ def test_a_simulation_compacts_every_so_many_ticks(make_bank: Engine) -> None:
     assert found == [WARM, WARM, COLD, COLD]
 
 
-def test_an_expired_cold_memory_takes_no_place_in_hot(make_bank: Engine) -> None:
+def test_an_expired_cold_memory_takes_no_place_in_hot(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"hot_max_facts": 1})
     alice = bank.agent("alice")
     old = alice.add("old", tags=["blocker"], temperature="cold")

@@ -7,7 +7,7 @@ import pytest
 
 from agents import Memory, MemoryBank, Retention, Temperature
 from agents.simulation.tick.loop import Loop
-from banks import MANUAL, Engine, undone
+from banks import MANUAL, MakeBank, undone
 from movements import COLD, FADING, HOT, WARM, moved, temperatures
 from worlds import Diary, Mind
 
@@ -21,7 +21,7 @@ def faded_at(bank: MemoryBank, memory: Memory, to: Temperature, until: int = 400
     return bank.tick
 
 
-def test_an_idle_hot_memory_becomes_warm_then_cold(make_bank: Engine) -> None:
+def test_an_idle_hot_memory_becomes_warm_then_cold(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     memory = bank.agent("alice").add("a", temperature="hot")
     assert faded_at(bank, memory, WARM) == 11  # below a half, after more than one half-life
@@ -34,12 +34,12 @@ def test_an_idle_hot_memory_becomes_warm_then_cold(make_bank: Engine) -> None:
 @pytest.mark.parametrize(
     ("tier", "expected"), [("critical", 81), ("important", 41), ("normal", 21), ("low", 11)]
 )
-def test_what_matters_more_fades_more_slowly(make_bank: Engine, tier: str, expected: int) -> None:
+def test_what_matters_more_fades_more_slowly(make_bank: MakeBank, tier: str, expected: int) -> None:
     bank = make_bank(decay=FADING)
     assert faded_at(bank, bank.agent("alice").add("a", tier), COLD) == expected
 
 
-def test_what_was_used_fades_half_as_fast_from_its_last_use(make_bank: Engine) -> None:
+def test_what_was_used_fades_half_as_fast_from_its_last_use(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     alice = bank.agent("alice")
     memory = alice.add("a <1 0>")
@@ -48,7 +48,7 @@ def test_what_was_used_fades_half_as_fast_from_its_last_use(make_bank: Engine) -
     assert faded_at(bank, memory, COLD) == 4 + 41
 
 
-def test_many_memories_fade_each_at_its_time(make_bank: Engine) -> None:
+def test_many_memories_fade_each_at_its_time(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     expected = {}
     for tick in (0, 3, 7):
@@ -68,7 +68,7 @@ def test_many_memories_fade_each_at_its_time(make_bank: Engine) -> None:
     assert found == expected
 
 
-def test_a_sweep_after_a_long_pause_catches_up(make_bank: Engine) -> None:
+def test_a_sweep_after_a_long_pause_catches_up(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     alice = bank.agent("alice")
     memory = alice.add("a", temperature="hot")
@@ -79,7 +79,7 @@ def test_a_sweep_after_a_long_pause_catches_up(make_bank: Engine) -> None:
     assert alice.get(memory.id).temperature is COLD
 
 
-def test_pinned_memories_never_fade(make_bank: Engine) -> None:
+def test_pinned_memories_never_fade(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     pin = bank.agent("alice").add("a", "pinned")
     bank.advance(10**6)
@@ -87,7 +87,7 @@ def test_pinned_memories_never_fade(make_bank: Engine) -> None:
     assert bank.agent("alice").get(pin.id).temperature is HOT
 
 
-def test_an_unpinned_memory_fades_again(make_bank: Engine) -> None:
+def test_an_unpinned_memory_fades_again(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     alice = bank.agent("alice")
     memory = alice.add("a", "pinned")
@@ -97,7 +97,7 @@ def test_an_unpinned_memory_fades_again(make_bank: Engine) -> None:
     assert faded_at(bank, memory, COLD) <= 121
 
 
-def test_decay_neither_deletes_nor_filters(make_bank: Engine) -> None:
+def test_decay_neither_deletes_nor_filters(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     alice = bank.agent("alice")
     added = [alice.add(f"{n} <1 {n}>", n % 4 + 1) for n in range(8)]
@@ -109,7 +109,7 @@ def test_decay_neither_deletes_nor_filters(make_bank: Engine) -> None:
     assert len(alice.search("<1 0>", 50, include_cold=True)) == 8
 
 
-def test_without_decay_nothing_fades(make_bank: Engine) -> None:
+def test_without_decay_nothing_fades(make_bank: MakeBank) -> None:
     bank = make_bank()
     memory = bank.agent("alice").add("a", temperature="hot")
     bank.advance(10**6)
@@ -117,7 +117,7 @@ def test_without_decay_nothing_fades(make_bank: Engine) -> None:
     assert bank.agent("alice").get(memory.id).temperature is HOT
 
 
-def test_what_a_rule_keeps_hot_does_not_fade(make_bank: Engine) -> None:
+def test_what_a_rule_keeps_hot_does_not_fade(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     alice = bank.agent("alice")
     blocker = alice.add("a", tags=["blocker"], temperature="hot")
@@ -127,27 +127,27 @@ def test_what_a_rule_keeps_hot_does_not_fade(make_bank: Engine) -> None:
     assert moved(bank.compact()) == (0, 0, 0)
 
 
-def test_hot_memories_fade_where_there_are_no_rules(make_bank: Engine) -> None:
+def test_hot_memories_fade_where_there_are_no_rules(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING, temperature={"rules": []})
     memory = bank.agent("alice").add("a", temperature="hot")
     assert faded_at(bank, memory, WARM) == 11
 
 
-def test_hot_memories_fade_where_no_rule_speaks_of_them(make_bank: Engine) -> None:
+def test_hot_memories_fade_where_no_rule_speaks_of_them(make_bank: MakeBank) -> None:
     rules = [{"name": "completed", "when": {"kind": "decision"}, "to": "cold"}]
     bank = make_bank(decay=FADING, temperature={"rules": rules})
     memory = bank.agent("alice").add("a", temperature="hot")
     assert faded_at(bank, memory, WARM) == 11
 
 
-def test_a_preference_fades_as_any_other_hot_memory(make_bank: Engine) -> None:
+def test_a_preference_fades_as_any_other_hot_memory(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING)
     memory = bank.agent("alice").add("a", kind="preference", temperature="hot")
     assert faded_at(bank, memory, WARM) == 11
 
 
 def test_in_a_simulation_each_agents_memories_fade_once_in_so_many_ticks(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     bank = make_bank(decay={**FADING, "every": 4})
     world = Diary()
@@ -165,7 +165,7 @@ def test_in_a_simulation_each_agents_memories_fade_once_in_so_many_ticks(
     assert cold == {"alice": 13, "bob": 12, "carol": 13}
 
 
-def test_each_tick_of_a_simulation_sweeps(make_bank: Engine) -> None:
+def test_each_tick_of_a_simulation_sweeps(make_bank: MakeBank) -> None:
     bank = make_bank(decay={**FADING, "every": 1})
     world = Diary()
     world.says = lambda agent: ""
@@ -176,7 +176,7 @@ def test_each_tick_of_a_simulation_sweeps(make_bank: Engine) -> None:
     assert temperatures(bank.agent("alice"))["a"] is COLD
 
 
-def test_decay_continues_after_reopening(open_bank: Engine) -> None:
+def test_decay_continues_after_reopening(open_bank: MakeBank) -> None:
     bank = open_bank(decay=FADING)
     memory = bank.agent("alice").add("a", temperature="hot")
     bank.advance(6)
@@ -211,7 +211,7 @@ def test_what_a_rule_keeps_hot_fades_at_the_same_tick_after_reopening(tmp_path: 
     assert left_hot("live", None) == left_hot("at 13", 13) == left_hot("at 14", 14) == 14
 
 
-def test_other_agents_make_no_difference_to_when_memories_fade(make_bank: Engine) -> None:
+def test_other_agents_make_no_difference_to_when_memories_fade(make_bank: MakeBank) -> None:
     def faded(others: bool) -> int:
         bank = make_bank(decay={"enabled": True, "half_life": {"normal": 1}})
         bank.agent("z").add("a", temperature="hot")
@@ -227,7 +227,7 @@ def test_other_agents_make_no_difference_to_when_memories_fade(make_bank: Engine
     assert 0 < faded(others=False) == faded(others=True) < 8
 
 
-def test_sweeps_that_were_undone_keep_no_memory_from_fading(make_bank: Engine) -> None:
+def test_sweeps_that_were_undone_keep_no_memory_from_fading(make_bank: MakeBank) -> None:
     """A sweep says when an agent's next memory may fade; the tick may go back after it."""
     bank = make_bank(decay=FADING)
     bank.agent("alice").add("it fades late", "critical")

@@ -20,7 +20,7 @@ from agents.bank.history import branch, rewind
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row, exported
 from asking import asker
-from banks import MANUAL, Engine, contents, everything, undone, value
+from banks import MANUAL, MakeBank, contents, everything, undone, value
 from embedders import Directions
 from plain_mem0 import assert_store_is_exact
 
@@ -60,7 +60,7 @@ def test_the_tier_stays_unless_one_is_given(alice: AgentMemory) -> None:
     assert alice.add("e", None).tier.name == "NORMAL"
 
 
-def test_a_pin_needs_no_unpinning_and_its_successor_has_its_place(make_bank: Engine) -> None:
+def test_a_pin_needs_no_unpinning_and_its_successor_has_its_place(make_bank: MakeBank) -> None:
     bank = make_bank(memory=CAPS)
     alice = bank.agent("alice")
     alice.add("first", "pinned", key="k")
@@ -77,7 +77,7 @@ def test_a_pin_needs_no_unpinning_and_its_successor_has_its_place(make_bank: Eng
     assert texts(alice.all("critical")) == ["first again"]
 
 
-def test_a_full_tier_that_rejects_takes_a_successor(make_bank: Engine) -> None:
+def test_a_full_tier_that_rejects_takes_a_successor(make_bank: MakeBank) -> None:
     alice = make_bank(memory={**CAPS, "on_tier_full": "reject"}).agent("alice")
     alice.add("a", "pinned", key="k")
     alice.add("b", "pinned")
@@ -165,7 +165,7 @@ def test_what_can_not_be_updated(alice: AgentMemory) -> None:
     assert alice.count() == 0
 
 
-def test_a_note_is_not_superseded(open_bank: Engine) -> None:
+def test_a_note_is_not_superseded(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     alice.notes.write("MEMORY.md", "Never trade fish.")
     (chunk,) = alice.all()
@@ -225,7 +225,9 @@ def test_what_is_gone_is_not_superseded(bank: MemoryBank, alice: AgentMemory) ->
 
 @pytest.mark.usefixtures("snapshots_on_close")
 @pytest.mark.parametrize("tier", ["pinned", "critical", "normal"])
-def test_a_purged_version_changes_nothing_else(open_bank: Engine, tier: str, folder: Path) -> None:
+def test_a_purged_version_changes_nothing_else(
+    open_bank: MakeBank, tier: str, folder: Path
+) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     former = alice.add("secret meat", tier, {"x": "secret too"}, key="k")
@@ -241,7 +243,7 @@ def test_a_purged_version_changes_nothing_else(open_bank: Engine, tier: str, fol
     assert b"secret" not in (folder / "journal.db").read_bytes()
 
 
-def test_it_is_one_commit(open_bank: Engine, folder: Path) -> None:
+def test_it_is_one_commit(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     alice.add("a", "pinned", key="k")
@@ -266,7 +268,7 @@ def test_an_undone_transaction_leaves_the_former(bank: MemoryBank, alice: AgentM
 
 @pytest.mark.usefixtures("snapshots_on_close")
 def test_keys_survive_reopening_checkpoints_branches_and_the_past(
-    open_bank: Engine, folder: Path, tmp_path: Path
+    open_bank: MakeBank, folder: Path, tmp_path: Path
 ) -> None:
     bank = open_bank(memory=CAPS)
     for tick, text in enumerate("abc"):
@@ -295,7 +297,7 @@ def test_keys_survive_reopening_checkpoints_branches_and_the_past(
     assert texts(open_bank().agent("alice").history("k")) == ["a", "b"]
 
 
-def test_an_export_and_an_import_keep_keys_and_history(make_bank: Engine) -> None:
+def test_an_export_and_an_import_keep_keys_and_history(make_bank: MakeBank) -> None:
     alice = make_bank().agent("alice")
     for text in "abc":
         alice.add(text, "pinned" if text == "a" else None, key="k")

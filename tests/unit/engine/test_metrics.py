@@ -8,7 +8,7 @@ import pytest
 from agents import AgentMemory, MemoryBank, tools
 from agents.errors import BankClosed
 from agents.simulation import Loop, Observation
-from banks import Engine, undone
+from banks import MakeBank, undone
 from worlds import Diary, Mind
 
 NAMES = {
@@ -34,7 +34,7 @@ def test_a_closed_bank_has_no_metrics(bank: MemoryBank) -> None:
         bank.metrics()
 
 
-def test_a_search_of_who_only_looks_on_is_a_search_and_no_use(make_bank: Engine) -> None:
+def test_a_search_of_who_only_looks_on_is_a_search_and_no_use(make_bank: MakeBank) -> None:
     bank = make_bank()
     memory = bank.agent("alice").add("salt <1 0>")
     before = bank.state_hash()
@@ -115,14 +115,14 @@ def test_hot_utilization_is_that_of_the_fullest_agent(make_bank: Callable[..., A
     assert bank.metrics()["memory_hot_utilization"] == 0.5
 
 
-def test_counts_begin_anew_when_the_bank_is_opened(open_bank: Engine) -> None:
+def test_counts_begin_anew_when_the_bank_is_opened(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     alice.update(alice.add("one").id, temperature="hot")
     assert open_bank().metrics() == {**dict.fromkeys(NAMES, 0), "memory_hot_utilization": 0.001}
 
 
 def test_each_tick_of_a_run_records_what_is_hot_warm_and_cold_and_what_moved(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     bank = make_bank(
         temperature={"hot_max_facts": 1, "hot_max_tokens": 100, "min_score": 0.5},

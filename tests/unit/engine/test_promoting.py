@@ -4,7 +4,7 @@ import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned, Tier
 from asking import asked
-from banks import Engine
+from banks import MakeBank
 from movements import COLD, FADING, HOT, WARM
 
 
@@ -71,7 +71,7 @@ def test_moving_another_agents_memory_is_memory_not_found(bank: MemoryBank, meth
         asked(bank.agent("alice"), method, theirs.id)
 
 
-def test_promoting_what_can_not_fit_beside_the_pinned_changes_nothing(make_bank: Engine) -> None:
+def test_promoting_what_can_not_fit_beside_the_pinned_changes_nothing(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_tokens": 60}).agent("alice")
     alice.add("p " * 70, "pinned")
     hot = alice.add("tiny", temperature="hot")
@@ -82,7 +82,7 @@ def test_promoting_what_can_not_fit_beside_the_pinned_changes_nothing(make_bank:
     assert alice.get(hot.id).temperature is HOT
 
 
-def test_no_movement_changes_the_tier(make_bank: Engine) -> None:
+def test_no_movement_changes_the_tier(make_bank: MakeBank) -> None:
     bank = make_bank(decay=FADING, temperature={"hot_max_facts": 2, "promote_threshold": 0.5})
     alice = bank.agent("alice")
     added = [alice.add(f"{n} <1 {n}>", n % 4 + 1, temperature="hot") for n in range(8)]

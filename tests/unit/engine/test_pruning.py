@@ -3,7 +3,7 @@
 import pytest
 
 from agents import AgentMemory, Memory, MemoryNotFound, Retention
-from banks import Engine
+from banks import MakeBank
 from movements import COLD, added_hot
 
 
@@ -13,13 +13,13 @@ def cold_ones(agent: AgentMemory, number: int, tier: str = "normal") -> list[Mem
     ]
 
 
-def test_up_to_the_most_nothing_is_pruned(make_bank: Engine) -> None:
+def test_up_to_the_most_nothing_is_pruned(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 3})
     cold_ones(bank.agent("alice"), 3)
     assert bank.prune() == []
 
 
-def test_the_least_worth_is_pruned_first_and_archived(make_bank: Engine) -> None:
+def test_the_least_worth_is_pruned_first_and_archived(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 2})
     alice = bank.agent("alice")
     added = [alice.add(f"{n} <1 0>" if n else "0 <0 1>", temperature="cold") for n in range(4)]
@@ -30,7 +30,7 @@ def test_the_least_worth_is_pruned_first_and_archived(make_bank: Engine) -> None
     assert bank.prune() == []
 
 
-def test_what_was_used_is_pruned_after_what_never_was(make_bank: Engine) -> None:
+def test_what_was_used_is_pruned_after_what_never_was(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1, "min_score": 0})
     alice = bank.agent("alice")
     often = alice.add("often <0 1>", temperature="cold", tags=["often"])
@@ -40,13 +40,13 @@ def test_what_was_used_is_pruned_after_what_never_was(make_bank: Engine) -> None
     assert bank.prune() == [never.id]
 
 
-def test_among_equals_the_oldest_is_pruned_first(make_bank: Engine) -> None:
+def test_among_equals_the_oldest_is_pruned_first(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1})
     added = cold_ones(bank.agent("alice"), 3)
     assert bank.prune() == [added[0].id, added[1].id]
 
 
-def test_critical_memories_are_never_pruned(make_bank: Engine) -> None:
+def test_critical_memories_are_never_pruned(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 0})
     alice = bank.agent("alice")
     cold_ones(alice, 3, "critical")
@@ -55,7 +55,7 @@ def test_critical_memories_are_never_pruned(make_bank: Engine) -> None:
     assert alice.count("critical") == 3
 
 
-def test_hot_and_warm_and_pinned_memories_are_never_pruned(make_bank: Engine) -> None:
+def test_hot_and_warm_and_pinned_memories_are_never_pruned(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 0})
     alice = bank.agent("alice")
     added_hot(alice, "hot")
@@ -63,7 +63,7 @@ def test_hot_and_warm_and_pinned_memories_are_never_pruned(make_bank: Engine) ->
     assert bank.prune() == []
 
 
-def test_a_dry_run_of_pruning_changes_nothing(make_bank: Engine) -> None:
+def test_a_dry_run_of_pruning_changes_nothing(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1})
     alice = bank.agent("alice")
     added = cold_ones(alice, 3)
@@ -74,7 +74,7 @@ def test_a_dry_run_of_pruning_changes_nothing(make_bank: Engine) -> None:
     assert bank.prune() == planned
 
 
-def test_the_most_is_for_each_agent(make_bank: Engine) -> None:
+def test_the_most_is_for_each_agent(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 2})
     for name in ("alice", "bob"):
         cold_ones(bank.agent(name), 3)
@@ -83,7 +83,7 @@ def test_the_most_is_for_each_agent(make_bank: Engine) -> None:
     assert len(bank.prune()) == 1
 
 
-def test_compaction_prunes_where_the_settings_say_so(make_bank: Engine) -> None:
+def test_compaction_prunes_where_the_settings_say_so(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1, "auto_prune": True})
     alice = bank.agent("alice")
     for number in range(3):
@@ -94,7 +94,7 @@ def test_compaction_prunes_where_the_settings_say_so(make_bank: Engine) -> None:
     assert bank.compact().pruned == 0
 
 
-def test_a_dry_run_of_compaction_says_how_many_it_would_prune(make_bank: Engine) -> None:
+def test_a_dry_run_of_compaction_says_how_many_it_would_prune(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1, "auto_prune": True})
     for number in range(3):
         bank.agent("alice").add(f"done {number}", kind="decision")
@@ -102,7 +102,7 @@ def test_a_dry_run_of_compaction_says_how_many_it_would_prune(make_bank: Engine)
     assert planned.pruned == bank.compact().pruned == 2
 
 
-def test_pruned_memories_can_be_restored(make_bank: Engine) -> None:
+def test_pruned_memories_can_be_restored(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 0})
     alice = bank.agent("alice")
     (memory,) = cold_ones(alice, 1)
@@ -111,7 +111,7 @@ def test_pruned_memories_can_be_restored(make_bank: Engine) -> None:
     assert alice.all() == [memory]
 
 
-def test_pruning_brings_no_expired_memory_back_and_counts_none(make_bank: Engine) -> None:
+def test_pruning_brings_no_expired_memory_back_and_counts_none(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1})
     alice = bank.agent("alice")
     live = alice.add("live", temperature="cold")

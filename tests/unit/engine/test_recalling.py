@@ -4,7 +4,7 @@ import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank
 from agents.memory.records import Recall
-from banks import Engine
+from banks import MakeBank
 from movements import COLD, HOT, WARM, added_hot, hot
 
 
@@ -44,7 +44,7 @@ def test_a_recall_may_leave_out_the_cold(alice: AgentMemory) -> None:
     assert [item.content for item in found.items] == ["warm <1 0>"]
 
 
-def test_whether_a_recall_promotes_is_a_setting_and_the_call_decides(make_bank: Engine) -> None:
+def test_whether_a_recall_promotes_is_a_setting_and_the_call_decides(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"auto_promote": False}).agent("alice")
     memory = alice.add("a <1 0>", temperature="cold")
     assert alice.recall("<1 0>").promoted == ()
@@ -66,7 +66,7 @@ def test_unrelated_questions_do_not_promote() -> None:
 
 
 def test_an_unrelated_question_does_not_promote_what_was_recalled_often(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     alice = make_bank(temperature={"promote_accesses": 2}).agent("alice")
     alice.add("a <1 1>")
@@ -137,7 +137,7 @@ def test_a_recall_promotes_what_reaches_the_threshold(alice: AgentMemory) -> Non
 
 
 def test_the_threshold_for_promotion_is_a_setting_that_may_be_just_reached(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     alice = make_bank(temperature={"promote_threshold": 1.0}).agent("alice")
     same = alice.add("same <2 0>", temperature="cold")
@@ -177,7 +177,7 @@ def test_the_third_recall_promotes_what_is_not_similar_enough(
     assert alice.recall("<1 0>").promoted == (memory.id,)
 
 
-def test_recalls_outside_the_window_do_not_count(make_bank: Engine) -> None:
+def test_recalls_outside_the_window_do_not_count(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"promote_window": 10})
     alice = bank.agent("alice")
     alice.add("a <1 1>", temperature="cold")
@@ -195,7 +195,7 @@ def test_searches_do_not_count_as_recalls(alice: AgentMemory) -> None:
     assert alice.recall("<1 0>").promoted == ()
 
 
-def test_recalls_are_remembered_after_reopening(open_bank: Engine) -> None:
+def test_recalls_are_remembered_after_reopening(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     warm, cold = alice.add("warm <1 1>"), alice.add("cold <1 1>", temperature="cold")
     for _ in range(2):
@@ -204,13 +204,13 @@ def test_recalls_are_remembered_after_reopening(open_bank: Engine) -> None:
     assert set(alice.recall("<1 0>").promoted) == {warm.id, cold.id}
 
 
-def test_how_many_recalls_promote_is_a_setting(make_bank: Engine) -> None:
+def test_how_many_recalls_promote_is_a_setting(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"promote_accesses": 1}).agent("alice")
     alice.add("a <1 1>", temperature="cold")
     assert len(alice.recall("<1 0>").promoted) == 1
 
 
-def test_hits_under_the_least_score_do_not_count_as_recalls(make_bank: Engine) -> None:
+def test_hits_under_the_least_score_do_not_count_as_recalls(make_bank: MakeBank) -> None:
     own = {"min_score": 0.9, "promote_accesses": 1}
     alice = make_bank(temperature=own).agent("alice")
     memory = alice.add("a <1 1>", temperature="cold")
@@ -225,7 +225,7 @@ def test_a_recall_of_a_blank_query_finds_nothing(alice: AgentMemory, query: str)
     assert alice.get(memory.id).access_count == 0
 
 
-def test_a_recall_that_overfills_hot_spills_others_first(make_bank: Engine) -> None:
+def test_a_recall_that_overfills_hot_spills_others_first(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     added_hot(alice, "a", "b")
     recalled = alice.add("c <1 0>", temperature="cold")
@@ -233,7 +233,7 @@ def test_a_recall_that_overfills_hot_spills_others_first(make_bank: Engine) -> N
     assert hot(alice) == ["b", "c"]
 
 
-def test_a_recall_promotes_no_more_than_fit(make_bank: Engine) -> None:
+def test_a_recall_promotes_no_more_than_fit(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     for number in range(4):
         alice.add(f"{number} <1 0>", temperature="cold")

@@ -4,11 +4,11 @@ import pytest
 
 from agents import AgentMemory, MemoryBank
 from asking import asked
-from banks import Engine
+from banks import MakeBank
 from movements import COLD, HOT, WARM, added_hot, hot, used
 
 
-def test_what_is_used_does_not_leave_hot_before_what_never_was(make_bank: Engine) -> None:
+def test_what_is_used_does_not_leave_hot_before_what_never_was(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"hot_max_facts": 3, "min_score": 0})
     alice = bank.agent("alice")
     (top,) = added_hot(alice, "top <1 0>")
@@ -33,7 +33,7 @@ def test_what_questions_found_stays_with_the_default_embedder() -> None:
 
 
 @pytest.mark.parametrize("room", [1, 2, 3])
-def test_the_next_add_does_not_eject_what_was_promoted(make_bank: Engine, room: int) -> None:
+def test_the_next_add_does_not_eject_what_was_promoted(make_bank: MakeBank, room: int) -> None:
     alice = make_bank(temperature={"hot_max_facts": room}).agent("alice")
     for memory in added_hot(alice, *[f"used {n} <1 {n}>" for n in range(room)]):
         used(alice, memory, memory.content, 5)
@@ -46,13 +46,13 @@ def test_the_next_add_does_not_eject_what_was_promoted(make_bank: Engine, room: 
     assert len(hot(alice)) == room
 
 
-def test_a_new_memory_that_hot_has_no_room_for_is_warm(make_bank: Engine) -> None:
+def test_a_new_memory_that_hot_has_no_room_for_is_warm(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 1}).agent("alice")
     alice.update(alice.add("promoted").id, temperature="hot")
     assert alice.add("new", temperature="hot").temperature is WARM
 
 
-def test_what_others_are_used_more_than_leaves(make_bank: Engine) -> None:
+def test_what_others_are_used_more_than_leaves(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     (often,) = added_hot(alice, "often <1 0>")
     alice.update(alice.add("promoted <0 1>").id, temperature="hot")
@@ -61,14 +61,14 @@ def test_what_others_are_used_more_than_leaves(make_bank: Engine) -> None:
     assert hot(alice) == ["often", "new"]
 
 
-def test_the_later_promotion_is_the_more_relevant(make_bank: Engine) -> None:
+def test_the_later_promotion_is_the_more_relevant(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     for name in ("first", "second", "third"):
         alice.update(alice.add(name).id, temperature="hot")
     assert hot(alice) == ["second", "third"]
 
 
-def test_promoting_what_is_hot_makes_it_the_most_relevant(make_bank: Engine) -> None:
+def test_promoting_what_is_hot_makes_it_the_most_relevant(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     first, second = added_hot(alice, "first <1 0>", "second <0 1>")
     used(alice, second, "<0 1>", 3)
@@ -78,7 +78,7 @@ def test_promoting_what_is_hot_makes_it_the_most_relevant(make_bank: Engine) -> 
     assert hot(alice) == ["first", "third"]
 
 
-def test_a_promotion_is_kept_after_reopening(open_bank: Engine) -> None:
+def test_a_promotion_is_kept_after_reopening(open_bank: MakeBank) -> None:
     limits = {"temperature": {"hot_max_facts": 2}}
     alice = open_bank(**limits).agent("alice")
     for memory in added_hot(alice, "a <1 0>", "b <0 1>"):
@@ -106,7 +106,7 @@ def day_of_use(bank: MemoryBank, alice: AgentMemory, ticks: int) -> None:
     [("hot-warm-cold", HOT), ("lifetime", HOT), ("tiers", WARM), ("hot-cold-session", WARM)],
 )
 def test_use_makes_hot_where_the_preset_says_so(
-    make_bank: Engine, preset: str, becomes: int
+    make_bank: MakeBank, preset: str, becomes: int
 ) -> None:
     vector = {"mode": "vector", "sif": 0}
     bank = make_bank(preset=preset, retrieval=vector)
@@ -119,7 +119,7 @@ def test_use_makes_hot_where_the_preset_says_so(
     assert alice.get(rare.id).temperature is WARM
 
 
-def test_what_is_no_longer_in_use_cools_down(make_bank: Engine) -> None:
+def test_what_is_no_longer_in_use_cools_down(make_bank: MakeBank) -> None:
     bank = make_bank(preset="hot-warm-cold", retrieval={"mode": "vector", "sif": 0})
     alice = bank.agent("alice")
     memory = alice.add("a <1 0>")
@@ -130,7 +130,7 @@ def test_what_is_no_longer_in_use_cools_down(make_bank: Engine) -> None:
     assert alice.get(memory.id).temperature is WARM
 
 
-def test_more_uses_fade_later(make_bank: Engine) -> None:
+def test_more_uses_fade_later(make_bank: MakeBank) -> None:
     own = {"enabled": True, "half_life": {"normal": 10}}
     bank = make_bank(decay=own)
     alice = bank.agent("alice")
@@ -148,7 +148,7 @@ def test_more_uses_fade_later(make_bank: Engine) -> None:
 
 
 def test_a_memory_shows_how_often_it_was_used_and_how_little_it_has_faded(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     bank = make_bank(decay={"enabled": True, "half_life": {"normal": 10}})
     alice = bank.agent("alice")
@@ -169,7 +169,7 @@ def test_nothing_has_faded_where_nothing_fades(alice: AgentMemory) -> None:
     assert alice.decay_score(memory.id) == 1.0
 
 
-def test_inactive_preferences_become_warm_after_the_time_that_is_set(make_bank: Engine) -> None:
+def test_inactive_preferences_become_warm_after_the_time_that_is_set(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"inactive_preference": "2d"})
     alice = bank.agent("alice")
     likes = alice.add("tea", kind="preference", temperature="hot")
@@ -181,7 +181,7 @@ def test_inactive_preferences_become_warm_after_the_time_that_is_set(make_bank: 
     assert alice.get(likes.id).temperature is WARM
 
 
-def test_recalls_count_for_the_hit_rate(make_bank: Engine) -> None:
+def test_recalls_count_for_the_hit_rate(make_bank: MakeBank) -> None:
     bank = make_bank()
     alice = bank.agent("alice")
     alice.add("a <1 0>", temperature="cold")
@@ -193,7 +193,7 @@ def test_recalls_count_for_the_hit_rate(make_bank: Engine) -> None:
     assert bank.metrics()["memory_hit_rate"] == 0.5
 
 
-def test_a_spilled_memory_is_cold_unless_it_was_used_often(make_bank: Engine) -> None:
+def test_a_spilled_memory_is_cold_unless_it_was_used_often(make_bank: MakeBank) -> None:
     bank = make_bank(preset="hot-cold-session", retrieval={"mode": "vector", "sif": 0})
     alice = bank.agent("alice")
     three, four = added_hot(alice, "three <1 0>", "four <0 1>")

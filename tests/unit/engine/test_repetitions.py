@@ -5,13 +5,13 @@ import pytest
 from agents import AgentMemory, Memory, MemoryBank, Retention
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row
-from banks import Engine, everything, undone
+from banks import MakeBank, everything, undone
 
 MERGING = {"merge_duplicates": True, "max_pinned": 1}
 
 
 @pytest.fixture
-def bank(make_bank: Engine) -> MemoryBank:
+def bank(make_bank: MakeBank) -> MemoryBank:
     return make_bank(memory=MERGING)
 
 
@@ -46,7 +46,7 @@ def test_the_higher_tier_wins(alice: AgentMemory) -> None:
     assert texts(alice.all("critical")) == ["other"]
 
 
-def test_a_batch_gives_the_same_as_single_calls(make_bank: Engine) -> None:
+def test_a_batch_gives_the_same_as_single_calls(make_bank: MakeBank) -> None:
     rows = ["a", "b", "A", ("b ", "critical"), "c", ("a", "pinned"), "C"]
     one, many = make_bank(memory=MERGING), make_bank(memory=MERGING)
     made = many.agent("alice").add_many(rows)
@@ -99,7 +99,7 @@ def test_a_key_is_repeated_by_its_own_text_alone(alice: AgentMemory) -> None:
     assert alice.history("diet")[0].tier.name == "IMPORTANT"
 
 
-def test_a_note_and_a_memory_do_not_stand_for_each_other(open_bank: Engine) -> None:
+def test_a_note_and_a_memory_do_not_stand_for_each_other(open_bank: MakeBank) -> None:
     alice = open_bank(memory=MERGING).agent("alice")
     alice.add("Never trade fish.")
     alice.notes.write("MEMORY.md", "Never trade fish.")
@@ -110,7 +110,7 @@ def test_a_note_and_a_memory_do_not_stand_for_each_other(open_bank: Engine) -> N
     assert texts(alice.all())[0] == "Never trade fish."
 
 
-def test_repetitions_are_undone_and_replayed(open_bank: Engine) -> None:
+def test_repetitions_are_undone_and_replayed(open_bank: MakeBank) -> None:
     bank = open_bank(memory=MERGING)
     alice = bank.agent("alice")
     alice.add("x")

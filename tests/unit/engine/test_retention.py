@@ -24,7 +24,7 @@ from agents import (
 )
 from agents.simulation.tick.loop import Loop
 from asking import asked, asker
-from banks import MANUAL, Engine, child, undone, value
+from banks import MANUAL, MakeBank, child, undone, value
 from embedders import Counting, Directions
 from worlds import Diary, Mind
 
@@ -128,7 +128,7 @@ def test_a_restored_memory_is_found_as_before(alice: AgentMemory, temperature: s
     assert seen(alice) == before
 
 
-def test_an_archived_memory_stays_so_after_reopening(open_bank: Engine) -> None:
+def test_an_archived_memory_stays_so_after_reopening(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     memory = alice.add("a <1 0>", "important", {"k": 1}, temperature="hot")
     alice.update(memory.id, retention="archived")
@@ -175,7 +175,7 @@ def test_a_pinned_memory_is_not_taken_away_the_error_says_to_unpin(
 
 
 @pytest.mark.parametrize("method", ["archive", "delete"])
-def test_restoring_a_critical_memory_respects_the_cap(make_bank: Engine, method: str) -> None:
+def test_restoring_a_critical_memory_respects_the_cap(make_bank: MakeBank, method: str) -> None:
     alice = make_bank(memory={"max_critical": 2}).agent("alice")
     gone = alice.add("gone", "critical")
     asked(alice, method, gone.id)
@@ -185,7 +185,7 @@ def test_restoring_a_critical_memory_respects_the_cap(make_bank: Engine, method:
 
 
 def test_restoring_into_a_full_tier_is_refused_where_the_settings_say_so(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     own = {"max_critical": 1, "on_tier_full": "reject"}
     alice = make_bank(memory=own).agent("alice")
@@ -197,7 +197,7 @@ def test_restoring_into_a_full_tier_is_refused_where_the_settings_say_so(
     assert alice.get(gone.id).retention is ARCHIVED
 
 
-def test_many_archived_critical_memories_come_back_within_the_cap(make_bank: Engine) -> None:
+def test_many_archived_critical_memories_come_back_within_the_cap(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_critical": 2}).agent("alice")
     gone = []
     for number in range(5):
@@ -262,7 +262,7 @@ def test_an_archived_memory_is_never_purged_by_time(bank: MemoryBank) -> None:
     assert alice.update(memory.id, retention="active") == memory
 
 
-def test_the_grace_is_a_setting(make_bank: Engine) -> None:
+def test_the_grace_is_a_setting(make_bank: MakeBank) -> None:
     bank = make_bank(retention={"grace": 3})
     alice = bank.agent("alice")
     memory = alice.add("a")
@@ -277,7 +277,7 @@ def test_the_grace_is_a_setting(make_bank: Engine) -> None:
         alice.update(memory.id, retention="active")
 
 
-def test_each_tick_of_a_simulation_sweeps(make_bank: Engine) -> None:
+def test_each_tick_of_a_simulation_sweeps(make_bank: MakeBank) -> None:
     bank = make_bank(retention={"grace": 2})
     loop = Loop(bank, Diary(), Mind(), ["alice"])
     loop.begin([("alice", "short", 3, None, {"ttl": 2}), ("alice", "long")])
@@ -374,7 +374,7 @@ def test_expiry_is_suspended_while_a_memory_is_pinned(bank: MemoryBank, temperat
         alice.get(memory.id)
 
 
-def test_a_pin_demoted_by_the_cap_expires_again(make_bank: Engine) -> None:
+def test_a_pin_demoted_by_the_cap_expires_again(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 1})
     alice = bank.agent("alice")
     memory = alice.add("a <1 0>", ttl=5)
@@ -394,7 +394,7 @@ def test_an_archived_memory_does_not_expire(bank: MemoryBank) -> None:
     assert alice.get(memory.id).retention is ARCHIVED
 
 
-def test_lifetimes_are_kept_over_reopening(open_bank: Engine) -> None:
+def test_lifetimes_are_kept_over_reopening(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     for heat in ("hot", "warm", "cold"):
         alice.add(f"{heat} <1 0>", temperature=heat, ttl=5)
@@ -415,7 +415,7 @@ def test_the_longest_lifetime_comes_back_as_it_was_given(alice: AgentMemory) -> 
 
 
 def test_a_checkpoint_keeps_temperature_use_lifetime_and_retention(
-    open_bank: Engine, tmp_path: Path
+    open_bank: MakeBank, tmp_path: Path
 ) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
@@ -445,7 +445,7 @@ def test_a_checkpoint_keeps_temperature_use_lifetime_and_retention(
         assert there.update(deleted.id, retention="active") == deleted
 
 
-def test_a_sweep_with_nothing_to_do_writes_nothing(open_bank: Engine, folder: Path) -> None:
+def test_a_sweep_with_nothing_to_do_writes_nothing(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     bank.agent("alice").add("a", ttl=9)
     before = value(folder, "SELECT count(*) FROM commits")
@@ -453,7 +453,7 @@ def test_a_sweep_with_nothing_to_do_writes_nothing(open_bank: Engine, folder: Pa
     assert value(folder, "SELECT count(*) FROM commits") == before
 
 
-def test_a_sweep_is_one_commit_for_all_agents(open_bank: Engine, folder: Path) -> None:
+def test_a_sweep_is_one_commit_for_all_agents(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     for name in ("alice", "bob"):
         bank.agent(name).add("a", ttl=1)
@@ -515,7 +515,7 @@ def a_life(bank: MemoryBank, temperature: str) -> Memory:
     return alice.get(memory.id)
 
 
-def test_the_event_remains_without_content(open_bank: Engine, folder: Path) -> None:
+def test_the_event_remains_without_content(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     memory = a_life(bank, "warm")
     assert ["add", "alice", 2, 3, memory.content] == next(
@@ -532,7 +532,7 @@ def test_the_event_remains_without_content(open_bank: Engine, folder: Path) -> N
 @each_temperature
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_bank_reopens_the_same_after_a_forget(
-    open_bank: Engine, temperature: str, snapshot: bool, monkeypatch: pytest.MonkeyPatch
+    open_bank: MakeBank, temperature: str, snapshot: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if snapshot:
         monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
@@ -551,7 +551,7 @@ def test_a_bank_reopens_the_same_after_a_forget(
 
 @each_temperature
 def test_the_state_after_a_forget_is_that_of_its_replay(
-    make_bank: Engine, temperature: str
+    make_bank: MakeBank, temperature: str
 ) -> None:
     bank = make_bank()
     memory = a_life(bank, temperature)
@@ -564,7 +564,7 @@ def test_the_state_after_a_forget_is_that_of_its_replay(
 
 
 def test_a_purge_in_the_transaction_of_its_add_leaves_no_content(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
@@ -586,7 +586,7 @@ def test_a_purge_in_the_transaction_of_its_add_leaves_no_content(
     assert [hit.score for hit in bank.agent("alice").search("<0 1>", 1)] == [1.0]
 
 
-def test_a_forget_that_is_undone_never_happened(open_bank: Engine) -> None:
+def test_a_forget_that_is_undone_never_happened(open_bank: MakeBank) -> None:
     bank = open_bank()
     memory = a_life(bank, "warm")
     before = bank.state_hash()
@@ -636,7 +636,9 @@ def test_forgotten_text_is_in_no_file_of_mem0s_store_either(folder: Path) -> Non
         assert [hit.memory.content for hit in bank.agent("alice").search("")] == ["last", "first"]
 
 
-def test_what_a_sweep_purged_is_in_no_file_after_a_vacuum(open_bank: Engine, folder: Path) -> None:
+def test_what_a_sweep_purged_is_in_no_file_after_a_vacuum(
+    open_bank: MakeBank, folder: Path
+) -> None:
     bank = open_bank(retention={"grace": 2})
     alice = bank.agent("alice")
     for heat in ("hot", "warm", "cold"):
@@ -678,7 +680,7 @@ def test_a_vacuum_writes_no_leftovers_of_the_processs_memory_to_mem0s_store(fold
 
 
 def test_a_vacuum_of_a_bank_whose_store_was_never_written_writes_none(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     bank.agent("alice").add("a")
@@ -687,7 +689,7 @@ def test_a_vacuum_of_a_bank_whose_store_was_never_written_writes_none(
     assert {path.name for path in folder.iterdir() if path.is_dir()} == before
 
 
-def test_the_embedding_of_a_forgotten_text_is_gone(open_bank: Engine, folder: Path) -> None:
+def test_the_embedding_of_a_forgotten_text_is_gone(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank(embedder=Counting(reproducible=False))
     alice = bank.agent("alice")
     kept, gone = alice.add("kept <1 0>"), alice.add("gone <0 1>")
@@ -703,7 +705,7 @@ def test_the_embedding_of_a_forgotten_text_is_gone(open_bank: Engine, folder: Pa
 
 
 def test_the_embedding_of_a_text_that_a_sweep_purged_is_gone(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank(embedder=Counting(reproducible=False), retention={"grace": 1})
     alice = bank.agent("alice")
@@ -718,7 +720,7 @@ def test_the_embedding_of_a_text_that_a_sweep_purged_is_gone(
 
 @each_temperature
 def test_a_checkpoint_made_after_a_forget_lacks_it(
-    open_bank: Engine, tmp_path: Path, temperature: str
+    open_bank: MakeBank, tmp_path: Path, temperature: str
 ) -> None:
     bank = open_bank(embedder=Counting(reproducible=False))
     memory = a_life(bank, temperature)
@@ -737,7 +739,7 @@ def test_a_checkpoint_made_after_a_forget_lacks_it(
 @each_temperature
 @pytest.mark.parametrize("tick", [0, 1, 2])
 def test_an_earlier_tick_still_opens_after_a_forget(
-    open_bank: Engine, folder: Path, temperature: str, tick: int
+    open_bank: MakeBank, folder: Path, temperature: str, tick: int
 ) -> None:
     bank = open_bank()
     memory = a_life(bank, temperature)
@@ -751,7 +753,7 @@ def test_an_earlier_tick_still_opens_after_a_forget(
 
 @pytest.mark.usefixtures("snapshots_on_close")
 def test_an_earlier_tick_opens_after_a_forget_of_what_a_snapshot_had(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     memory = a_life(open_bank(), "cold")
     bank = open_bank()
@@ -763,7 +765,7 @@ def test_an_earlier_tick_opens_after_a_forget_of_what_a_snapshot_had(
 
 
 def test_the_past_of_what_was_archived_or_deleted_is_as_it_was(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
@@ -789,7 +791,7 @@ def test_the_same_text_of_another_memory_stays(bank: MemoryBank) -> None:
     assert bob.all() == [theirs]
 
 
-def test_a_text_that_looks_like_an_event_stays(open_bank: Engine) -> None:
+def test_a_text_that_looks_like_an_event_stays(open_bank: MakeBank) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     trap = alice.add('["add","alice",2,3,"x"]', metadata={"e": '["add","alice",2,'})
@@ -833,7 +835,7 @@ def test_an_expired_memory_that_is_restored_stays(bank: MemoryBank, alice: Agent
     assert [each.id for each in alice.all()] == [memory.id]
 
 
-def test_what_expired_counts_for_no_cap(make_bank: Engine) -> None:
+def test_what_expired_counts_for_no_cap(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_critical": 2, "on_tier_full": "reject"})
     alice = bank.agent("alice")
     alice.add("warm", "critical", ttl=3)
@@ -845,7 +847,7 @@ def test_what_expired_counts_for_no_cap(make_bank: Engine) -> None:
 
 
 def test_after_the_grace_period_nothing_is_restored_even_before_a_sweep(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     bank = make_bank(retention={"grace": 4})
     alice = bank.agent("alice")
@@ -882,7 +884,7 @@ def test_pinning_and_archiving_from_two_threads_take_turns(bank: MemoryBank) -> 
 
 @pytest.mark.parametrize("heat", ["hot", "warm", "cold"])
 def test_without_grace_what_expired_is_purged_in_the_same_sweep(
-    make_bank: Engine, heat: str
+    make_bank: MakeBank, heat: str
 ) -> None:
     bank = make_bank(retention={"grace": 0})
     alice = bank.agent("alice")

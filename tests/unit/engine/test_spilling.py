@@ -7,11 +7,11 @@ import pytest
 from agents import AgentMemory, InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import Spill
 from asking import asked
-from banks import Engine
+from banks import MakeBank
 from movements import COLD, HOT, WARM, added_hot, hot, small, temperatures, used
 
 
-def test_hot_over_its_tokens_after_an_add_spills_until_it_fits(make_bank: Engine) -> None:
+def test_hot_over_its_tokens_after_an_add_spills_until_it_fits(make_bank: MakeBank) -> None:
     alice = small(make_bank)
     added_hot(alice, "a" * 7, "b" * 7, "c" * 7)  # 30, just full
     assert len(hot(alice)) == 3
@@ -20,13 +20,13 @@ def test_hot_over_its_tokens_after_an_add_spills_until_it_fits(make_bank: Engine
     assert temperatures(alice)["a" * 7] is temperatures(alice)["b" * 7] is COLD
 
 
-def test_hot_over_its_facts_after_an_add_spills(make_bank: Engine) -> None:
+def test_hot_over_its_facts_after_an_add_spills(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     added_hot(alice, "a", "b", "c", "d")
     assert hot(alice) == ["c", "d"]
 
 
-def test_hot_over_its_tokens_after_a_promotion_spills(make_bank: Engine) -> None:
+def test_hot_over_its_tokens_after_a_promotion_spills(make_bank: MakeBank) -> None:
     alice = small(make_bank)
     added_hot(alice, "a" * 7, "b" * 7, "c" * 7)
     warm = alice.add("d" * 7)
@@ -34,7 +34,7 @@ def test_hot_over_its_tokens_after_a_promotion_spills(make_bank: Engine) -> None
     assert hot(alice) == ["b" * 7, "c" * 7, "d" * 7]
 
 
-def test_pinning_spills_what_no_longer_fits(make_bank: Engine) -> None:
+def test_pinning_spills_what_no_longer_fits(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     added_hot(alice, "a", "b")
     alice.pin(alice.add("pin").id)
@@ -43,7 +43,7 @@ def test_pinning_spills_what_no_longer_fits(make_bank: Engine) -> None:
     assert hot(alice) == ["pin", "another pin"]
 
 
-def test_restoring_a_hot_memory_spills_what_no_longer_fits(make_bank: Engine) -> None:
+def test_restoring_a_hot_memory_spills_what_no_longer_fits(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     first, *_ = added_hot(alice, "a", "b")
     alice.update(first.id, retention="archived")
@@ -52,7 +52,7 @@ def test_restoring_a_hot_memory_spills_what_no_longer_fits(make_bank: Engine) ->
     assert hot(alice) == ["a", "c"]
 
 
-def test_the_least_relevant_spills_first(make_bank: Engine) -> None:
+def test_the_least_relevant_spills_first(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 3}).agent("alice")
     oldest, middle, _ = added_hot(alice, "a <1 0>", "b <0 1>", "c <1 1>")
     used(alice, oldest, "<1 0>", 1)  # relevance 0.75, the others 0.5
@@ -62,7 +62,7 @@ def test_the_least_relevant_spills_first(make_bank: Engine) -> None:
     assert alice.get(middle.id).temperature is COLD
 
 
-def test_among_equally_relevant_the_oldest_spills_first(make_bank: Engine) -> None:
+def test_among_equally_relevant_the_oldest_spills_first(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"hot_max_facts": 3})
     alice = bank.agent("alice")
     for name in "abc":
@@ -73,7 +73,7 @@ def test_among_equally_relevant_the_oldest_spills_first(make_bank: Engine) -> No
 
 
 def test_what_was_accessed_three_times_spills_to_warm_what_was_not_to_cold(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     often, less = added_hot(alice, "often <1 0>", "less <0 1>")
@@ -82,14 +82,14 @@ def test_what_was_accessed_three_times_spills_to_warm_what_was_not_to_cold(
     assert alice.spill(count=2).moved == {often.id: WARM, less.id: COLD}
 
 
-def test_the_threshold_for_warm_is_a_setting(make_bank: Engine) -> None:
+def test_the_threshold_for_warm_is_a_setting(make_bank: MakeBank) -> None:
     own = {"hot_max_facts": 1, "warm_access_threshold": 0}
     alice = make_bank(temperature=own).agent("alice")
     added_hot(alice, "a", "b")
     assert temperatures(alice) == {"a": WARM, "b": HOT}
 
 
-def test_the_newcomer_is_not_the_one_to_go(make_bank: Engine) -> None:
+def test_the_newcomer_is_not_the_one_to_go(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 1}).agent("alice")
     first = alice.add("relevant <1 0>", temperature="hot")
     used(alice, first, "<1 0>", 5)
@@ -98,7 +98,7 @@ def test_the_newcomer_is_not_the_one_to_go(make_bank: Engine) -> None:
 
 
 def test_an_item_larger_than_the_whole_budget_goes_to_warm_and_none_other_leaves(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     alice = small(make_bank)
     added_hot(alice, "a" * 7)
@@ -107,7 +107,7 @@ def test_an_item_larger_than_the_whole_budget_goes_to_warm_and_none_other_leaves
     assert hot(alice) == ["a" * 7]
 
 
-def test_a_recall_of_an_item_larger_than_the_whole_budget_says_so(make_bank: Engine) -> None:
+def test_a_recall_of_an_item_larger_than_the_whole_budget_says_so(make_bank: MakeBank) -> None:
     alice = small(make_bank)
     giant = alice.add("x" * 40 + " <1 0>", temperature="cold")
     result = alice.recall("<1 0>")
@@ -118,14 +118,14 @@ def test_a_recall_of_an_item_larger_than_the_whole_budget_says_so(make_bank: Eng
     assert alice.get(giant.id).temperature is WARM
 
 
-def test_promoting_an_item_larger_than_the_whole_budget_is_false(make_bank: Engine) -> None:
+def test_promoting_an_item_larger_than_the_whole_budget_is_false(make_bank: MakeBank) -> None:
     alice = small(make_bank)
     giant = alice.add("x" * 40)
     assert asked(alice, "promote", giant.id) is False
     assert alice.get(giant.id).temperature is WARM
 
 
-def test_pinned_memories_never_spill_but_count(make_bank: Engine) -> None:
+def test_pinned_memories_never_spill_but_count(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"hot_max_facts": 2}).agent("alice")
     alice.add_many([("p1", "pinned"), ("p2", "pinned"), ("p3", "pinned")])
     memory = alice.add("a", temperature="hot")
@@ -135,7 +135,7 @@ def test_pinned_memories_never_spill_but_count(make_bank: Engine) -> None:
     assert alice.spill().moved == {}
 
 
-def test_without_auto_spill_hot_keeps_all(make_bank: Engine) -> None:
+def test_without_auto_spill_hot_keeps_all(make_bank: MakeBank) -> None:
     alice = small(make_bank, auto_spill=False, hot_max_facts=2)
     added_hot(alice, *("a" * 20, "b" * 20, "c" * 60))
     assert alice.update(alice.add("d" * 20).id, temperature="hot")
@@ -153,13 +153,13 @@ def test_a_spill_without_arguments_frees_one_at_least(alice: AgentMemory) -> Non
     assert alice.spill() == Spill({}, ())  # the pinned one stays
 
 
-def test_a_spill_without_arguments_frees_all_that_is_too_much(make_bank: Engine) -> None:
+def test_a_spill_without_arguments_frees_all_that_is_too_much(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"hot_max_facts": 1, "auto_spill": False})
     added_hot(bank.agent("alice"), "a", "b", "c")
     assert len(bank.agent("alice").spill().moved) == 2
 
 
-def test_a_spill_of_tokens_frees_at_least_these(make_bank: Engine) -> None:
+def test_a_spill_of_tokens_frees_at_least_these(make_bank: MakeBank) -> None:
     alice = make_bank(count_tokens=len).agent("alice")
     first, second, third = added_hot(alice, "a" * 7, "b" * 7, "c" * 7)  # each takes ten
     assert alice.spill(tokens=0).moved == {}
@@ -173,7 +173,7 @@ def test_a_spill_takes_one_of_its_arguments(alice: AgentMemory, given: dict[str,
         alice.spill(**given)
 
 
-def test_a_spill_does_not_count_what_expired(make_bank: Engine) -> None:
+def test_a_spill_does_not_count_what_expired(make_bank: MakeBank) -> None:
     bank = make_bank()
     alice = bank.agent("alice")
     alice.add("gone", temperature="hot", ttl=1)
@@ -239,7 +239,7 @@ def test_a_spill_of_nonsense_is_refused(alice: AgentMemory, arguments: dict[str,
         alice.spill(**arguments)
 
 
-def test_adding_many_spills_as_adding_one_by_one(make_bank: Engine) -> None:
+def test_adding_many_spills_as_adding_one_by_one(make_bank: MakeBank) -> None:
     texts = [f"memory {n}" * (n % 3 + 1) for n in range(12)]
     options = {"temperature": "hot"}
     own = {"hot_max_tokens": 60, "hot_max_facts": 4}
@@ -251,7 +251,7 @@ def test_adding_many_spills_as_adding_one_by_one(make_bank: Engine) -> None:
     assert len(at_once) == 12
 
 
-def test_reopening_with_smaller_limits_spills(open_bank: Engine) -> None:
+def test_reopening_with_smaller_limits_spills(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     for n in range(4):
         alice.add(f"{n}", temperature="hot")

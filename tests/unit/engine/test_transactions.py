@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from agents import BankError, InvalidContent, MemoryBank, TierMemError
-from banks import Engine, connection, contents, undone, value
+from banks import MakeBank, connection, contents, undone, value
 
 
-def test_a_transaction_commits_together(open_bank: Engine, folder: Path) -> None:
+def test_a_transaction_commits_together(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     with bank.transaction():
         bank.agent("alice").add("a")
@@ -22,7 +22,7 @@ def test_a_transaction_commits_together(open_bank: Engine, folder: Path) -> None
     assert (contents(again), contents(again, "bob"), again.tick) == (["a"], ["b"], 3)
 
 
-def test_a_transaction_that_fails_leaves_the_bank_as_it_was(open_bank: Engine) -> None:
+def test_a_transaction_that_fails_leaves_the_bank_as_it_was(open_bank: MakeBank) -> None:
     bank = open_bank(memory={"max_pinned": 1})
     alice = bank.agent("alice")
     pin, other = alice.add_many([("pin", "pinned"), "other"])
@@ -45,7 +45,7 @@ def test_a_transaction_that_fails_leaves_the_bank_as_it_was(open_bank: Engine) -
     assert open_bank().state_hash() == before
 
 
-def test_a_bank_works_on_after_a_failed_transaction(open_bank: Engine) -> None:
+def test_a_bank_works_on_after_a_failed_transaction(open_bank: MakeBank) -> None:
     bank = open_bank()
     with undone(bank):
         bank.agent("alice").add("lost")
@@ -72,7 +72,7 @@ def test_a_refused_call_inside_a_transaction_does_not_end_it(bank: MemoryBank) -
     assert contents(bank) == ["first", "second"]
 
 
-def test_a_nested_transaction_that_fails_undoes_itself_alone(open_bank: Engine) -> None:
+def test_a_nested_transaction_that_fails_undoes_itself_alone(open_bank: MakeBank) -> None:
     bank = open_bank()
     with bank.transaction():
         bank.agent("alice").add("outer 1")
@@ -85,7 +85,7 @@ def test_a_nested_transaction_that_fails_undoes_itself_alone(open_bank: Engine) 
     assert contents(open_bank()) == ["outer 1", "outer 2"]
 
 
-def test_an_outer_transaction_that_fails_undoes_the_inner_too(open_bank: Engine) -> None:
+def test_an_outer_transaction_that_fails_undoes_the_inner_too(open_bank: MakeBank) -> None:
     bank = open_bank()
     with undone(bank), bank.transaction():
         bank.agent("alice").add("inner")
@@ -93,7 +93,7 @@ def test_an_outer_transaction_that_fails_undoes_the_inner_too(open_bank: Engine)
     assert open_bank().agents() == []
 
 
-def test_commit_inside_a_transaction_keeps_what_came_before_it(open_bank: Engine) -> None:
+def test_commit_inside_a_transaction_keeps_what_came_before_it(open_bank: MakeBank) -> None:
     bank = open_bank()
     with undone(bank):
         bank.agent("alice").add("kept")
@@ -104,7 +104,7 @@ def test_commit_inside_a_transaction_keeps_what_came_before_it(open_bank: Engine
 
 
 def test_commit_inside_a_nested_transaction_keeps_only_what_came_before_it(
-    open_bank: Engine,
+    open_bank: MakeBank,
 ) -> None:
     bank = open_bank()
     with bank.transaction():
@@ -116,7 +116,7 @@ def test_commit_inside_a_nested_transaction_keeps_only_what_came_before_it(
     assert contents(open_bank()) == ["outer 1", "outer 2"]
 
 
-def test_commit_with_nothing_to_commit_writes_nothing(open_bank: Engine, folder: Path) -> None:
+def test_commit_with_nothing_to_commit_writes_nothing(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     bank.commit()
     with bank.transaction():
@@ -124,7 +124,7 @@ def test_commit_with_nothing_to_commit_writes_nothing(open_bank: Engine, folder:
     assert value(folder, "SELECT count(*) FROM commits") == 0
 
 
-def test_what_is_not_committed_is_not_in_the_journal(open_bank: Engine, folder: Path) -> None:
+def test_what_is_not_committed_is_not_in_the_journal(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     with bank.transaction():
         bank.agent("alice").add("x")
@@ -133,7 +133,7 @@ def test_what_is_not_committed_is_not_in_the_journal(open_bank: Engine, folder: 
 
 
 def test_every_call_outside_a_transaction_is_in_the_journal_when_it_returns(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
@@ -156,7 +156,7 @@ def test_every_call_outside_a_transaction_is_in_the_journal_when_it_returns(
 
 
 def test_sqlite_is_told_to_wait_for_the_disk_at_each_commit(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     open_bank()
     database = connection(folder)
@@ -165,7 +165,7 @@ def test_sqlite_is_told_to_wait_for_the_disk_at_each_commit(
     assert (mode, synchronous) == ("wal", 2)  # 2 is FULL: an fsync of the log before COMMIT returns
 
 
-def test_no_code_of_the_user_runs_while_a_transaction_is_undone(open_bank: Engine) -> None:
+def test_no_code_of_the_user_runs_while_a_transaction_is_undone(open_bank: MakeBank) -> None:
     asked: list[str] = []
 
     def count(text: str) -> int:
@@ -184,7 +184,7 @@ def test_no_code_of_the_user_runs_while_a_transaction_is_undone(open_bank: Engin
     assert contents(bank) == ["hot", "warm", "cold"]
 
 
-def test_a_database_tool_sees_each_event(open_bank: Engine, folder: Path) -> None:
+def test_a_database_tool_sees_each_event(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     with bank.transaction():
         bank.agent("alice").add_many(["one", "two"])

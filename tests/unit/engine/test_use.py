@@ -5,7 +5,7 @@ from typing import Any
 
 from agents import AgentMemory, MemoryBank
 from agents.simulation.tick.loop import Loop
-from banks import Engine
+from banks import MakeBank
 from movements import commits
 from worlds import Diary, Mind
 
@@ -21,7 +21,7 @@ def test_each_retrieval_counts(bank: MemoryBank) -> None:
     assert (now.access_count, now.last_access_tick) == (4, 3)
 
 
-def test_each_use_halves_what_is_missing_to_full_relevance(make_bank: Engine) -> None:
+def test_each_use_halves_what_is_missing_to_full_relevance(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"min_score": 0}).agent("alice")
     memory = alice.add("a <1 0>")
     means = [("<1 0>", 0.75), ("<1 0>", 0.875), ("<0 1>", 0.4375)]
@@ -37,7 +37,7 @@ def test_what_was_not_returned_is_not_counted(alice: AgentMemory) -> None:
     assert tuple(alice.get(far.id))[-3:] == (0, None, 0.5)
 
 
-def test_what_the_token_budget_cut_is_not_counted(make_bank: Engine) -> None:
+def test_what_the_token_budget_cut_is_not_counted(make_bank: MakeBank) -> None:
     alice = make_bank(count_tokens=len).agent("alice")
     memory = alice.add("a long text <1 0>")
     alice.search("<1 0>", context_tokens=3)
@@ -46,7 +46,7 @@ def test_what_the_token_budget_cut_is_not_counted(make_bank: Engine) -> None:
     assert alice.get(memory.id).access_count == 0
 
 
-def test_hits_under_the_least_score_do_not_count(make_bank: Engine) -> None:
+def test_hits_under_the_least_score_do_not_count(make_bank: MakeBank) -> None:
     alice = make_bank(temperature={"min_score": 0.6}).agent("alice")
     near, far = alice.add("near <4 3>"), alice.add("far <1 2>")
     assert len(alice.search("<1 0>")) == 2
@@ -74,7 +74,7 @@ def test_blank_queries_explanations_and_reading_do_not_count(alice: AgentMemory)
         assert tuple(alice.get(each.id))[-3:] == (0, None, 0.5)
 
 
-def test_searches_make_no_commits_of_their_own(open_bank: Engine, folder: Path) -> None:
+def test_searches_make_no_commits_of_their_own(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     memory = alice.add("a <1 0>")
@@ -92,7 +92,7 @@ def test_searches_make_no_commits_of_their_own(open_bank: Engine, folder: Path) 
     assert [tuple(alice.get(each.id)) for each in (memory, cold)] == expected
 
 
-def test_use_is_kept_when_the_bank_is_closed_right_after(open_bank: Engine) -> None:
+def test_use_is_kept_when_the_bank_is_closed_right_after(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     memory, cold = alice.add("a <1 0>"), alice.add("b <1 0>", temperature="cold")
     alice.search("<1 0>", include_cold=True)
@@ -101,7 +101,7 @@ def test_use_is_kept_when_the_bank_is_closed_right_after(open_bank: Engine) -> N
         assert (now.access_count, now.last_access_tick, now.relevance) == (1, 0, 0.8125)
 
 
-def test_a_tick_with_many_searches_is_one_commit(open_bank: Engine, folder: Path) -> None:
+def test_a_tick_with_many_searches_is_one_commit(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     agents = [f"agent_{n}" for n in range(5)]
 
@@ -122,7 +122,7 @@ def test_a_tick_with_many_searches_is_one_commit(open_bank: Engine, folder: Path
     assert bank.agent("agent_0").all()[0].access_count >= 3 * 5
 
 
-def test_the_same_searches_leave_the_same_state(make_bank: Engine) -> None:
+def test_the_same_searches_leave_the_same_state(make_bank: MakeBank) -> None:
     def one() -> tuple[object, ...]:
         bank = make_bank()
         alice = bank.agent("alice")

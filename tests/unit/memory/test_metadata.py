@@ -8,7 +8,7 @@ import pytest
 
 from agents import InvalidMetadata, MemoryBank
 from agents.memory.metadata import SharedMetadata, check_metadata
-from banks import Engine
+from banks import MakeBank
 
 NUMPY: dict[str, Any] = {
     "whole": np.int64(-3), "byte": np.uint8(7), "share": np.float64(0.1), "half": np.float32(0.5),
@@ -71,7 +71,7 @@ def test_what_is_equal_but_not_the_same_stays_apart() -> None:
     ]  # fmt: skip
 
 
-def test_a_bank_keeps_what_it_was_given(make_bank: Engine) -> None:
+def test_a_bank_keeps_what_it_was_given(make_bank: MakeBank) -> None:
     alice = make_bank().agent("alice")
     added = [alice.add(f"note {n}", metadata={"a": value}) for n, value in enumerate((1, True, 1))]
     assert [type(alice.get(memory.id).metadata["a"]) for memory in added] == [int, bool, int]

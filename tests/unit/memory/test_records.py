@@ -18,7 +18,7 @@ from agents import (
     Tier,
 )
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 BAD_AGENT_IDS = [
     "*", "", ".", "..", ".hidden", "../x", "a/b", "a b", " a", "a ", "a\n", "a\x00", "\x1b[0m",
@@ -55,7 +55,7 @@ def test_ids_are_valid_uuids(alice: AgentMemory) -> None:
     assert parsed.variant == uuid.RFC_4122
 
 
-def test_ids_are_the_same_in_every_bank_with_the_same_seed(make_bank: Engine) -> None:
+def test_ids_are_the_same_in_every_bank_with_the_same_seed(make_bank: MakeBank) -> None:
     first, second = (make_bank(seed=7).agent("alice") for _ in range(2))
     ids = [
         [agent.add(text).id for text in texts] for agent, texts in ((first, "ab"), (second, "xy"))
@@ -63,12 +63,12 @@ def test_ids_are_the_same_in_every_bank_with_the_same_seed(make_bank: Engine) ->
     assert ids[0] == ids[1]
 
 
-def test_another_seed_gives_other_ids(make_bank: Engine) -> None:
+def test_another_seed_gives_other_ids(make_bank: MakeBank) -> None:
     ids = {make_bank(seed=seed).agent("alice").add("x").id for seed in (0, 1, 2, 10)}
     assert len(ids) == 4
 
 
-def test_an_agents_ids_do_not_depend_on_other_agents(make_bank: Engine) -> None:
+def test_an_agents_ids_do_not_depend_on_other_agents(make_bank: MakeBank) -> None:
     alone, crowded = make_bank(), make_bank()
     crowded.add_many([(f"agent{n}", "x") for n in range(20)])
     assert alone.agent("alice").add("x").id == crowded.agent("alice").add("x").id
@@ -91,7 +91,7 @@ def test_an_id_is_never_given_twice_even_after_a_delete(alice: AgentMemory) -> N
     assert alice.add("x").id != gone.id
 
 
-def test_an_id_is_never_given_twice_even_after_a_delete_and_reopening(open_bank: Engine) -> None:
+def test_an_id_is_never_given_twice_even_after_a_delete_and_reopening(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     gone = alice.add("x")
     alice.delete(gone.id)
@@ -203,7 +203,7 @@ def test_content_comes_back_byte_for_byte(alice: AgentMemory, text: str) -> None
     assert alice.get(memory.id).content.encode() == text.encode()
 
 
-def test_content_and_metadata_survive_reopening_byte_for_byte(open_bank: Engine) -> None:
+def test_content_and_metadata_survive_reopening_byte_for_byte(open_bank: MakeBank) -> None:
     texts = list(KEPT_TEXTS.values())
     added = (
         open_bank().agent("alice").add_many([(text, "normal", {"text": text}) for text in texts])
@@ -266,7 +266,7 @@ def test_a_query_that_is_no_text_is_refused(alice: AgentMemory, query: Any) -> N
 # Metadata
 
 
-def test_metadata_is_kept_with_its_types(open_bank: Engine) -> None:
+def test_metadata_is_kept_with_its_types(open_bank: MakeBank) -> None:
     metadata = {
         "text": "x", "whole": 2**62, "negative": -(2**63), "real": 0.1, "tiny": 5e-324, "one": 1.0,
         "yes": True, "no": False, "nothing": None, "ключ": "значение", "spaced key": "",

@@ -14,7 +14,7 @@ from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
 from agents.storage.journal.file import Commit
 from agents.storage.journal.journal import Journal
-from banks import MANUAL, Engine
+from banks import MANUAL, MakeBank
 
 # Going back
 
@@ -260,7 +260,7 @@ def test_notes_that_differ_are_named() -> None:
 
 
 def test_a_sweep_reads_a_commit_once_for_all_its_chunks(
-    open_bank: Engine, monkeypatch: pytest.MonkeyPatch
+    open_bank: MakeBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank = open_bank(retention={"grace": 1})
     for text in ("# Plan\n\ngo north\n", "# Plan\n\nstay\n"):

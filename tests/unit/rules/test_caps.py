@@ -8,7 +8,7 @@ from agents import AgentMemory, MemoryBank, Tier, TierFull
 from agents.rules.tiers import Caps, Occupant, demote_over_cap, entering, make_room
 from agents.storage.columns.extras import Standing
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 
 def memory(sequence: int, tier: Tier, tier_tick: int = 0) -> Standing:
@@ -120,7 +120,7 @@ def test_eleventh_critical_demotes_the_oldest(alice: AgentMemory) -> None:
     assert texts(alice, "important") == ["c1"]
 
 
-def test_a_pin_into_two_full_tiers_cascades(make_bank: Engine) -> None:
+def test_a_pin_into_two_full_tiers_cascades(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1, "max_critical": 1}).agent("alice")
     alice.add("old critical", "critical")
     alice.add("old pin", "pinned")
@@ -130,7 +130,7 @@ def test_a_pin_into_two_full_tiers_cascades(make_bank: Engine) -> None:
     assert texts(alice, "important") == ["old critical"]
 
 
-def test_demotion_counts_from_when_a_memory_was_pinned(make_bank: Engine) -> None:
+def test_demotion_counts_from_when_a_memory_was_pinned(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 2})
     alice = bank.agent("alice")
     first = alice.add("created first, pinned last")
@@ -141,7 +141,7 @@ def test_demotion_counts_from_when_a_memory_was_pinned(make_bank: Engine) -> Non
     assert texts(alice, "pinned") == ["created first, pinned last", "newcomer"]
 
 
-def test_the_newcomer_is_never_demoted_even_if_it_is_the_oldest_memory(make_bank: Engine) -> None:
+def test_the_newcomer_is_never_demoted_even_if_it_is_the_oldest_memory(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 2}).agent("alice")
     oldest = alice.add("oldest")
     alice.add_many([("a", "pinned"), ("b", "pinned")])
@@ -149,7 +149,7 @@ def test_the_newcomer_is_never_demoted_even_if_it_is_the_oldest_memory(make_bank
     assert texts(alice, "pinned") == ["oldest", "b"]
 
 
-def test_with_a_cap_of_1_the_newcomer_takes_the_place(make_bank: Engine) -> None:
+def test_with_a_cap_of_1_the_newcomer_takes_the_place(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1, "max_critical": 1}).agent("alice")
     for n in range(4):
         assert alice.add(f"p{n}", "pinned").tier is Tier.PINNED
@@ -158,7 +158,7 @@ def test_with_a_cap_of_1_the_newcomer_takes_the_place(make_bank: Engine) -> None
     assert texts(alice, "important") == ["p0", "p1"]
 
 
-def test_swapping_pinned_and_critical_at_full_caps_demotes_no_third(make_bank: Engine) -> None:
+def test_swapping_pinned_and_critical_at_full_caps_demotes_no_third(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1, "max_critical": 1}).agent("alice")
     up = alice.add("up", "critical")
     down = alice.add("down", "pinned")
@@ -167,7 +167,7 @@ def test_swapping_pinned_and_critical_at_full_caps_demotes_no_third(make_bank: E
     assert alice.get(down.id).tier is Tier.CRITICAL
 
 
-def test_setting_a_tier_it_has_already_moves_nothing(make_bank: Engine) -> None:
+def test_setting_a_tier_it_has_already_moves_nothing(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 2})
     alice = bank.agent("alice")
     first, _ = alice.add_many([("a", "pinned"), ("b", "pinned")])
@@ -176,7 +176,7 @@ def test_setting_a_tier_it_has_already_moves_nothing(make_bank: Engine) -> None:
     assert texts(alice, "pinned") == ["a", "b"]
 
 
-def test_add_many_demotes_among_its_own_memories(make_bank: Engine) -> None:
+def test_add_many_demotes_among_its_own_memories(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 2, "max_critical": 2}).agent("alice")
     alice.add_many([(f"p{n}", "pinned") for n in range(6)])
     assert texts(alice, "pinned") == ["p4", "p5"]
@@ -184,7 +184,7 @@ def test_add_many_demotes_among_its_own_memories(make_bank: Engine) -> None:
     assert alice.count("important") == 2
 
 
-def test_add_many_gives_the_same_state_as_single_adds(make_bank: Engine) -> None:
+def test_add_many_gives_the_same_state_as_single_adds(make_bank: MakeBank) -> None:
     together, one_by_one = (make_bank(memory={"max_pinned": 2, "max_critical": 3}) for _ in "ab")
     tiers = ["pinned", "critical", "normal", "low", "critical"] * 5
     items = [(f"agent{n % 3}", f"m{n}", tier) for n, tier in enumerate(tiers)]
@@ -194,14 +194,14 @@ def test_add_many_gives_the_same_state_as_single_adds(make_bank: Engine) -> None
     assert together.state_hash() == one_by_one.state_hash()
 
 
-def test_caps_are_per_agent(make_bank: Engine) -> None:
+def test_caps_are_per_agent(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 1})
     bank.add_many([("alice", "a", "pinned"), ("bob", "b", "pinned")])
     assert texts(bank.agent("alice"), "pinned") == ["a"]
     assert texts(bank.agent("bob"), "pinned") == ["b"]
 
 
-def test_set_tier_makes_room(make_bank: Engine) -> None:
+def test_set_tier_makes_room(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_critical": 1}).agent("alice")
     alice.add("old", "critical")
     new = alice.add("new")
@@ -210,7 +210,7 @@ def test_set_tier_makes_room(make_bank: Engine) -> None:
     assert texts(alice, "important") == ["old"]
 
 
-def test_unpinning_to_critical_makes_room_there(make_bank: Engine) -> None:
+def test_unpinning_to_critical_makes_room_there(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_critical": 1}).agent("alice")
     alice.add("old", "critical")
     pin = alice.add("pin", "pinned")
@@ -219,27 +219,27 @@ def test_unpinning_to_critical_makes_room_there(make_bank: Engine) -> None:
     assert texts(alice, "important") == ["old"]
 
 
-def test_record_action_makes_room(make_bank: Engine) -> None:
+def test_record_action_makes_room(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1}).agent("alice")
     alice.add("old", "pinned")
     alice.record_action("buy", "bread", True, tier="pinned")
     assert texts(alice, "pinned") == ["buy succeeded: bread"]
 
 
-def test_record_observation_makes_room(make_bank: Engine) -> None:
+def test_record_observation_makes_room(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_critical": 1}).agent("alice")
     alice.add("old", "critical")
     alice.record_observation("new", tier="critical")
     assert texts(alice, "critical") == ["new"]
 
 
-def test_add_messages_makes_room(make_bank: Engine) -> None:
+def test_add_messages_makes_room(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1}).agent("alice")
     alice.add_messages([{"role": "user", "content": text} for text in "ab"], infer=False, tier=0)
     assert texts(alice, "pinned") == ["b"]
 
 
-def test_a_demoted_memory_keeps_its_id_and_enters_its_tier_now(make_bank: Engine) -> None:
+def test_a_demoted_memory_keeps_its_id_and_enters_its_tier_now(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 1})
     alice = bank.agent("alice")
     old = alice.add("old", "pinned", {"a": 1})
@@ -250,7 +250,7 @@ def test_a_demoted_memory_keeps_its_id_and_enters_its_tier_now(make_bank: Engine
     assert (now.content, now.metadata, now.sequence) == (old.content, old.metadata, old.sequence)
 
 
-def test_a_deleted_critical_memory_leaves_its_place(make_bank: Engine) -> None:
+def test_a_deleted_critical_memory_leaves_its_place(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_critical": 2}).agent("alice")
     gone, _ = alice.add_many([("gone", "critical"), ("stays", "critical")])
     alice.delete(gone.id)
@@ -261,7 +261,7 @@ def test_a_deleted_critical_memory_leaves_its_place(make_bank: Engine) -> None:
 # Reopening with smaller caps
 
 
-def test_reopening_with_a_smaller_cap_demotes_the_oldest(open_bank: Engine) -> None:
+def test_reopening_with_a_smaller_cap_demotes_the_oldest(open_bank: MakeBank) -> None:
     alice = open_bank().agent("alice")
     alice.add_many([(f"p{n}", "pinned") for n in range(5)])
     alice = open_bank(memory={"max_pinned": 2}).agent("alice")
@@ -269,7 +269,7 @@ def test_reopening_with_a_smaller_cap_demotes_the_oldest(open_bank: Engine) -> N
     assert texts(alice, "critical") == ["p0", "p1", "p2"]
 
 
-def test_reopening_with_smaller_caps_cascades(open_bank: Engine) -> None:
+def test_reopening_with_smaller_caps_cascades(open_bank: MakeBank) -> None:
     bank = open_bank()
     bank.agent("alice").add_many([(f"c{n}", "critical") for n in range(4)])
     bank.advance(1)
@@ -280,13 +280,13 @@ def test_reopening_with_smaller_caps_cascades(open_bank: Engine) -> None:
     assert texts(alice, "important") == ["c0", "c1", "c2", "c3", "p0"]
 
 
-def test_reopening_with_a_smaller_cap_holds_for_every_agent(open_bank: Engine) -> None:
+def test_reopening_with_a_smaller_cap_holds_for_every_agent(open_bank: MakeBank) -> None:
     open_bank().add_many([(f"agent{n}", f"p{m}", "pinned") for n in range(9) for m in range(5)])
     bank = open_bank(memory={"max_pinned": 3})
     assert {bank.agent(agent).count("pinned") for agent in bank.agents()} == {3}
 
 
-def test_what_reopening_demoted_stays_demoted(open_bank: Engine) -> None:
+def test_what_reopening_demoted_stays_demoted(open_bank: MakeBank) -> None:
     open_bank().agent("alice").add_many([(f"p{n}", "pinned") for n in range(5)])
     shrunk = open_bank(memory={"max_pinned": 2})
     state = shrunk.state_hash()
@@ -295,19 +295,19 @@ def test_what_reopening_demoted_stays_demoted(open_bank: Engine) -> None:
     assert again.agent("alice").count("pinned") == 2
 
 
-def test_reopening_with_the_cap_0_unpins_all(open_bank: Engine) -> None:
+def test_reopening_with_the_cap_0_unpins_all(open_bank: MakeBank) -> None:
     open_bank().agent("alice").add_many([("a", "pinned"), ("b", "critical")])
     alice = open_bank(memory={"max_pinned": 0, "max_critical": 0}).agent("alice")
     assert {each.tier for each in alice.all()} == {Tier.IMPORTANT}
 
 
-def test_reopening_in_reject_mode_with_a_smaller_cap_demotes_too(open_bank: Engine) -> None:
+def test_reopening_in_reject_mode_with_a_smaller_cap_demotes_too(open_bank: MakeBank) -> None:
     open_bank().agent("alice").add_many([(f"p{n}", "pinned") for n in range(5)])
     alice = open_bank(memory={"max_pinned": 2, "on_tier_full": "reject"}).agent("alice")
     assert texts(alice, "pinned") == ["p3", "p4"]
 
 
-def test_reopening_with_a_larger_cap_moves_nothing(open_bank: Engine) -> None:
+def test_reopening_with_a_larger_cap_moves_nothing(open_bank: MakeBank) -> None:
     before = open_bank()
     before.agent("alice").add_many([(f"p{n}", "pinned") for n in range(5)])
     state = before.state_hash()
@@ -317,7 +317,7 @@ def test_reopening_with_a_larger_cap_moves_nothing(open_bank: Engine) -> None:
 # Reject and cap 0
 
 
-def test_reject_stores_nothing_and_says_tier_cap_and_how_to_make_room(make_bank: Engine) -> None:
+def test_reject_stores_nothing_and_says_tier_cap_and_how_to_make_room(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_pinned": 2, "on_tier_full": "reject"})
     alice = bank.agent("alice")
     alice.add_many([("a", "pinned"), ("b", "pinned")])
@@ -329,7 +329,7 @@ def test_reject_stores_nothing_and_says_tier_cap_and_how_to_make_room(make_bank:
 
 
 @pytest.mark.parametrize("path", ["add", "add_many", "set_tier", "pin", "action", "observation"])
-def test_reject_holds_on_every_path(make_bank: Engine, path: str) -> None:
+def test_reject_holds_on_every_path(make_bank: MakeBank, path: str) -> None:
     bank = make_bank(memory={"max_pinned": 1, "on_tier_full": "reject"})
     alice = bank.agent("alice")
     other = alice.add("other")
@@ -349,7 +349,7 @@ def test_reject_holds_on_every_path(make_bank: Engine, path: str) -> None:
     assert alice.all() == [other, *alice.all("pinned")]
 
 
-def test_after_a_rejection_there_is_room_once_it_was_made(make_bank: Engine) -> None:
+def test_after_a_rejection_there_is_room_once_it_was_made(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1, "on_tier_full": "reject"}).agent("alice")
     first = alice.add("a", "pinned")
     with pytest.raises(TierFull):
@@ -360,7 +360,7 @@ def test_after_a_rejection_there_is_room_once_it_was_made(make_bank: Engine) -> 
 
 @pytest.mark.parametrize("mode", ["demote", "reject"])
 @pytest.mark.parametrize("tier", ["pinned", "critical"])
-def test_a_cap_of_0_refuses_every_newcomer(make_bank: Engine, mode: str, tier: str) -> None:
+def test_a_cap_of_0_refuses_every_newcomer(make_bank: MakeBank, mode: str, tier: str) -> None:
     bank = make_bank(memory={f"max_{tier}": 0, "on_tier_full": mode})
     alice = bank.agent("alice")
     with pytest.raises(TierFull, match=f"max_{tier} is 0") as caught:

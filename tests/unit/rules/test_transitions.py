@@ -33,7 +33,7 @@ from agents.rules.tiers import (
     permitted,
 )
 from asking import asked
-from banks import Engine
+from banks import MakeBank
 
 ACTIVE, ARCHIVED, DELETED = Retention
 HOT, WARM, COLD = Temperature
@@ -104,7 +104,7 @@ REFUSALS = {
 }
 
 
-def made(make_bank: Engine, move: Transition, axes: Axes) -> tuple[MemoryBank, AgentMemory, str]:
+def made(make_bank: MakeBank, move: Transition, axes: Axes) -> tuple[MemoryBank, AgentMemory, str]:
     """A bank with one memory, which stands there."""
     bank = make_bank(
         **{"temperature": {"rules": []}, "retention": {"grace": GRACE}, **SETTINGS.get(move, {})}
@@ -157,7 +157,7 @@ def test_the_table_has_every_move_and_every_column() -> None:
 
 @each(ASKED)
 def test_a_bank_does_what_is_asked_as_the_table_says(
-    make_bank: Engine, move: Transition, axes: Axes
+    make_bank: MakeBank, move: Transition, axes: Axes
 ) -> None:
     _, alice, identifier = made(make_bank, move, axes)
     memory = memory_of(alice, identifier)
@@ -183,7 +183,7 @@ def _words(error: object) -> tuple[object, ...]:
 
 @each(HAPPENING)
 def test_what_happens_is_what_the_table_says(
-    make_bank: Engine, move: Transition, axes: Axes
+    make_bank: MakeBank, move: Transition, axes: Axes
 ) -> None:
     bank, alice, identifier = made(make_bank, move, axes)
     HAPPENING[move](bank)
@@ -196,14 +196,14 @@ def test_no_move_leads_out_of_the_states(move: Transition, axes: Axes) -> None:
     assert found is None or isinstance(found, Refusal) or found in STATES
 
 
-def test_a_full_tier_unpins_as_the_table_says(make_bank: Engine) -> None:
+def test_a_full_tier_unpins_as_the_table_says(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1}).agent("alice")
     first = alice.add("first <1 0>", "pinned")
     alice.add("second <0 1>", "pinned")
     assert standing(alice, first.id) == after(Transition.SET_TIER, PINNED)
 
 
-def test_demotion_names_the_move_and_refuses_hot(make_bank: Engine) -> None:
+def test_demotion_names_the_move_and_refuses_hot(make_bank: MakeBank) -> None:
     assert [demotion(to) for to in (WARM, COLD)] == [
         Transition.DEMOTE_TO_WARM,
         Transition.DEMOTE_TO_COLD,

@@ -14,7 +14,7 @@ from agents.memory.context import approximate_tokens, fit, line, one_line
 from agents.simulation.reports.html import escape
 from embedders import Directions
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 LABELS = re.compile(r"- \[(pinned|critical|important|low)\] ")
 
@@ -300,7 +300,7 @@ def test_the_escaped_form_is_what_counts(alice: AgentMemory) -> None:
     assert len(alice.search("", context_tokens=160)) == 1
 
 
-def test_the_configs_budget_holds_for_every_call_that_names_none(make_bank: Engine) -> None:
+def test_the_configs_budget_holds_for_every_call_that_names_none(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"context_tokens": 6}).agent("alice")
     alice.add_many([f"memory {n}" for n in range(5)])
     assert len(alice.search("")) == 2
@@ -319,7 +319,7 @@ def test_a_budget_gives_the_same_in_batches(bank: MemoryBank) -> None:
 # A token counter of one's own
 
 
-def test_a_token_counter_of_ones_own_is_used(make_bank: Engine) -> None:
+def test_a_token_counter_of_ones_own_is_used(make_bank: MakeBank) -> None:
     def words(text: str, /) -> int:
         return len(text.split())
 
@@ -329,7 +329,7 @@ def test_a_token_counter_of_ones_own_is_used(make_bank: Engine) -> None:
     assert contents(alice.search("", context_tokens=7)) == ["five", "one two three four"]
 
 
-def test_an_object_with_call_is_a_token_counter_too(make_bank: Engine) -> None:
+def test_an_object_with_call_is_a_token_counter_too(make_bank: MakeBank) -> None:
     class Constant:
         def __call__(self, text: str, /) -> int:
             return 10
@@ -339,19 +339,19 @@ def test_an_object_with_call_is_a_token_counter_too(make_bank: Engine) -> None:
     assert len(alice.search("", context_tokens=29)) == 2
 
 
-def test_the_token_counter_of_an_opened_bank_is_used(open_bank: Engine) -> None:
+def test_the_token_counter_of_an_opened_bank_is_used(open_bank: MakeBank) -> None:
     alice = open_bank(count_tokens=lambda text, /: 1).agent("alice")
     alice.add_many(["x" * 1000, "y" * 1000])
     assert len(alice.search("", context_tokens=2)) == 2
 
 
-def test_a_counter_that_costs_nothing_leaves_nothing_out(make_bank: Engine) -> None:
+def test_a_counter_that_costs_nothing_leaves_nothing_out(make_bank: MakeBank) -> None:
     alice = make_bank(count_tokens=lambda text, /: 0).agent("alice")
     alice.add_many([("a", "pinned"), "b"])
     assert len(alice.search("", context_tokens=1)) == 2
 
 
-def test_a_counter_that_gives_a_negative_number_is_refused(make_bank: Engine) -> None:
+def test_a_counter_that_gives_a_negative_number_is_refused(make_bank: MakeBank) -> None:
     alice = make_bank(count_tokens=lambda text, /: -1).agent("alice")
     alice.add("a")
     with pytest.raises(InvalidInput, match="token counter"):
@@ -362,7 +362,7 @@ def test_a_counter_that_gives_a_negative_number_is_refused(make_bank: Engine) ->
     "given", [-1, 2.7, 2.0, float("nan"), "3", None, True, 2**70, np.int64(-1)]
 )
 def test_a_counter_that_gives_no_whole_number_is_refused_and_nothing_is_stored(
-    make_bank: Engine, given: Any
+    make_bank: MakeBank, given: Any
 ) -> None:
     alice = make_bank(count_tokens=lambda text, /: given).agent("alice")
     with pytest.raises(InvalidInput, match=r"^the token counter gave .*, not a whole number"):
@@ -374,7 +374,7 @@ def test_a_counter_that_gives_no_whole_number_is_refused_and_nothing_is_stored(
             ask()
 
 
-def test_a_whole_number_of_numpy_counts_as_one(make_bank: Engine) -> None:
+def test_a_whole_number_of_numpy_counts_as_one(make_bank: MakeBank) -> None:
     alice = make_bank(count_tokens=lambda text, /: np.int64(3)).agent("alice")
     alice.add_many(["a", "b"])
     alice.add("c", temperature="hot")

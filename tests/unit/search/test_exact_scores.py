@@ -11,7 +11,7 @@ import pytest
 from agents import Hits, MemoryBank
 from embedders import FromFunction, Noise
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 NAMES = [f"agent{n}" for n in range(12)]
 DIMS = [1, 2, 7, 256, 1039, 1040, 1041, 1536, 3072]
@@ -37,7 +37,9 @@ def filled(bank: MemoryBank, most: int = 30) -> MemoryBank:
 
 
 @pytest.mark.parametrize("dims", DIMS)
-def test_single_batched_and_reordered_calls_agree_bit_for_bit(make_bank: Engine, dims: int) -> None:
+def test_single_batched_and_reordered_calls_agree_bit_for_bit(
+    make_bank: MakeBank, dims: int
+) -> None:
     bank = filled(make_bank(embedder=Noise(dims)))
     requests = [(name, f"query {n}") for name in NAMES for n in range(3)]
     expected = bits([bank.agent(name).search(query, 8) for name, query in requests])
@@ -55,7 +57,7 @@ def test_single_batched_and_reordered_calls_agree_bit_for_bit(make_bank: Engine,
 
 @pytest.mark.parametrize("dims", [3, 256, 1041])
 def test_a_score_does_not_depend_on_what_else_the_agent_remembers(
-    make_bank: Engine, dims: int
+    make_bank: MakeBank, dims: int
 ) -> None:
     alone, among = make_bank(embedder=Noise(dims)), make_bank(embedder=Noise(dims))
     alone.agent("a").add("the one")
@@ -67,14 +69,14 @@ def test_a_score_does_not_depend_on_what_else_the_agent_remembers(
 
 
 @pytest.mark.parametrize("dims", [256, 1536])
-def test_scores_are_the_same_after_reopening(open_bank: Engine, dims: int) -> None:
+def test_scores_are_the_same_after_reopening(open_bank: MakeBank, dims: int) -> None:
     requests = [(name, f"query {n}") for name in NAMES for n in range(2)]
     before = bits(filled(open_bank(embedder=Noise(dims))).search_many(requests, 10))
     assert bits(open_bank(embedder=Noise(dims)).search_many(requests, 10)) == before
 
 
 @pytest.mark.parametrize("dims", [2, 1040, 1041, 4096])
-def test_the_largest_possible_products_are_exact(make_bank: Engine, dims: int) -> None:
+def test_the_largest_possible_products_are_exact(make_bank: MakeBank, dims: int) -> None:
     """All entries ±127: sums as large as they get; one entry of 126 must still be seen."""
 
     def vectors(texts: list[str]) -> np.ndarray:
@@ -94,7 +96,7 @@ def test_the_largest_possible_products_are_exact(make_bank: Engine, dims: int) -
     assert scores["same"] <= 1.0
 
 
-def test_the_same_text_scores_at_most_1(make_bank: Engine) -> None:
+def test_the_same_text_scores_at_most_1(make_bank: MakeBank) -> None:
     bank = make_bank(embedder=Noise(32))
     texts = [f"text {n}" for n in range(300)]
     bank.agent("a").add_many(texts)
@@ -104,7 +106,7 @@ def test_the_same_text_scores_at_most_1(make_bank: Engine) -> None:
         assert 1 - 1e-15 <= hit.score <= 1.0
 
 
-def test_a_zero_vector_is_similar_to_nothing(make_bank: Engine) -> None:
+def test_a_zero_vector_is_similar_to_nothing(make_bank: MakeBank) -> None:
     bank = make_bank()
     alice = bank.agent("alice")
     alice.add_many(["nowhere", "somewhere <1 0>"])
@@ -113,14 +115,14 @@ def test_a_zero_vector_is_similar_to_nothing(make_bank: Engine) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.7e308, 1e154, 1e-154, 1e-300, 5e-324])
-def test_the_scale_of_a_vector_does_not_matter(make_bank: Engine, scale: float) -> None:
+def test_the_scale_of_a_vector_does_not_matter(make_bank: MakeBank, scale: float) -> None:
     alice = make_bank().agent("alice")
     alice.add(f"<{scale} {scale}>")
     (hit,) = alice.search("<1 1>")
     assert hit.score == pytest.approx(1.0, abs=1e-15)
 
 
-def test_huge_and_tiny_entries_in_one_vector_stay_finite(make_bank: Engine) -> None:
+def test_huge_and_tiny_entries_in_one_vector_stay_finite(make_bank: MakeBank) -> None:
     alice = make_bank().agent("alice")
     alice.add("<1.7e308 -1.7e308 5e-324 0>")
     (hit,) = alice.search("<1.7e308 1e-300 0 0>")
@@ -130,7 +132,7 @@ def test_huge_and_tiny_entries_in_one_vector_stay_finite(make_bank: Engine) -> N
 @pytest.mark.parametrize(
     "kind", [np.float16, np.float32, np.float64, np.int8, np.int64, list, tuple]
 )
-def test_an_embedder_may_give_any_kind_of_numbers(make_bank: Engine, kind: type) -> None:
+def test_an_embedder_may_give_any_kind_of_numbers(make_bank: MakeBank, kind: type) -> None:
     def vectors(texts: list[str]) -> object:
         rows = [[3, 4, 0, 0] if text == "query" else [4, 3, 0, 0] for text in texts]
         return kind(rows) if kind in (list, tuple) else np.array(rows, kind)
@@ -141,7 +143,7 @@ def test_an_embedder_may_give_any_kind_of_numbers(make_bank: Engine, kind: type)
     assert hit.score == pytest.approx(0.96, abs=0.005)
 
 
-def test_scores_are_python_floats(make_bank: Engine) -> None:
+def test_scores_are_python_floats(make_bank: MakeBank) -> None:
     alice = make_bank().agent("alice")
     alice.add_many(["a <1 1>", ("b <1 1>", "pinned")])
     for hit in alice.search("<1 0>"):

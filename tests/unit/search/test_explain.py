@@ -7,7 +7,7 @@ import pytest
 from agents import AgentMemory, Explanation, MemoryBank
 from embedders import Noise
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 
 def reasons(rows: list[Explanation]) -> dict[str, str]:
@@ -15,7 +15,7 @@ def reasons(rows: list[Explanation]) -> dict[str, str]:
 
 
 @pytest.fixture
-def busy(make_bank: Engine) -> AgentMemory:
+def busy(make_bank: MakeBank) -> AgentMemory:
     alice = make_bank(embedder=Noise(16)).agent("alice")
     alice.add_many([(f"memory {n} " + "x" * (n % 7 * 10), n * 3 % 5) for n in range(60)])
     return alice
@@ -94,7 +94,7 @@ def test_the_default_limit_is_used(busy: AgentMemory) -> None:
     assert busy.explain("one") == busy.explain("one", 5)
 
 
-def test_the_candidates_count_follows_the_multiplier(make_bank: Engine) -> None:
+def test_the_candidates_count_follows_the_multiplier(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"candidate_multiplier": 2}).agent("alice")
     alice.add_many([f"{n} <1 0.{n}>" for n in range(6)])
     told = [row.reason for row in alice.explain("<1 0>", 2)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import AgentMemory, AsyncMemoryBank, InvalidInput, MemoryBank
-from banks import Engine
+from banks import MakeBank
 
 BAY = {"metadata.place": "bay"}
 
@@ -32,7 +32,7 @@ def test_pinned_memories_have_to_pass_too(alice: AgentMemory) -> None:
 
 
 @pytest.mark.parametrize("query", ["<1 0>", ""])
-def test_cold_memories_have_to_pass(open_bank: Engine, query: str) -> None:
+def test_cold_memories_have_to_pass(open_bank: MakeBank, query: str) -> None:
     alice = open_bank().agent("alice")
     for n in range(20):
         alice.add(f"sea {n} <1 0>", metadata={"place": "sea", "n": n}, temperature="cold")
@@ -175,7 +175,7 @@ def test_a_wrong_filter_is_refused_everywhere(alice: AgentMemory, filters: Any) 
             call()
 
 
-def test_a_filtered_search_is_a_search_of_the_memories_that_match(make_bank: Engine) -> None:
+def test_a_filtered_search_is_a_search_of_the_memories_that_match(make_bank: MakeBank) -> None:
     draw = random.Random(5)
     for _ in range(10):
         bank = make_bank()

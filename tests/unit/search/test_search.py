@@ -9,7 +9,7 @@ import pytest
 from agents import AgentMemory, Hit, InvalidInput, MemoryBank, Tier
 from embedders import Counting, Noise
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 ALONG = "<1 0>"
 ACROSS = "<0 1>"
@@ -179,7 +179,7 @@ def test_equal_scores_choose_the_newest_candidates(alice: AgentMemory) -> None:
     assert contents(alice.search(ALONG, 1)) == [f"4 {ALONG}"]
 
 
-def test_equal_boosted_scores_give_the_more_similar_first(make_bank: Engine) -> None:
+def test_equal_boosted_scores_give_the_more_similar_first(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"tier_boosts": {"important": 1.0}})
     alice = bank.agent("alice")
     alice.add(f"similar {ALONG}")  # 1 + 0
@@ -212,7 +212,7 @@ def test_a_deleted_memory_is_not_found(alice: AgentMemory) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 5, 10, 50, 500])
-def test_search_equals_brute_force_bit_for_bit(make_bank: Engine, limit: int) -> None:
+def test_search_equals_brute_force_bit_for_bit(make_bank: MakeBank, limit: int) -> None:
     embedder = Noise(24)
     bank = make_bank(embedder=embedder)
     alice = bank.agent("alice")
@@ -248,7 +248,7 @@ def test_a_blank_query_obeys_the_limit(alice: AgentMemory) -> None:
     assert contents(alice.search("", 0)) == ["p"]
 
 
-def test_a_blank_query_asks_no_embedder(make_bank: Engine) -> None:
+def test_a_blank_query_asks_no_embedder(make_bank: MakeBank) -> None:
     embedder = Counting()
     alice = make_bank(embedder=embedder).agent("alice")
     alice.search("  ")
@@ -259,7 +259,7 @@ def test_a_blank_query_asks_no_embedder(make_bank: Engine) -> None:
 
 
 @pytest.fixture
-def crowd(make_bank: Engine) -> MemoryBank:
+def crowd(make_bank: MakeBank) -> MemoryBank:
     """Agents with very different numbers of memories, pinned and not."""
     bank = make_bank(embedder=Noise(16))
     sizes = [0, 1, 2, 3, 7, 8, 9, 30, 31, 100, 250]
@@ -310,7 +310,7 @@ def test_a_batch_may_ask_the_same_twice(crowd: MemoryBank) -> None:
     assert first
 
 
-def test_a_batch_embeds_all_its_queries_in_one_call(make_bank: Engine) -> None:
+def test_a_batch_embeds_all_its_queries_in_one_call(make_bank: MakeBank) -> None:
     embedder = Counting()
     bank = make_bank(embedder=embedder)
     bank.search_many([("a", "x"), ("b", "y"), ("c", "x"), ("d", "")])

@@ -14,7 +14,7 @@ from agents.simulation import Action, Ask, Loop, Observation
 from agents.simulation.tick.decision_log import unpack
 from worlds import Diary
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 AGENTS = ["alice", "bob"]
 
 
@@ -96,7 +96,7 @@ def test_a_question_among_cold_memories_is_a_recall(bank: MemoryBank) -> None:
     assert bank.agent("alice").get(found.memory.id).temperature.name == "HOT"
 
 
-def test_many_rounds_are_possible_up_to_the_limit(make_bank: Engine) -> None:
+def test_many_rounds_are_possible_up_to_the_limit(make_bank: MakeBank) -> None:
     bank = make_bank(simulation={"asks": 3})
     loop, policy, world = start(bank, lambda _: Ask("<1 0>", 1))
     record = loop.tick()
@@ -111,7 +111,7 @@ def test_many_rounds_are_possible_up_to_the_limit(make_bank: Engine) -> None:
     assert "no more questions are answered in this tick" in told[0]
 
 
-def test_without_asks_every_question_is_refused(make_bank: Engine) -> None:
+def test_without_asks_every_question_is_refused(make_bank: MakeBank) -> None:
     loop, policy, _ = start(make_bank(simulation={"asks": 0}), lambda _: Ask("<1 0>"))
     assert loop.tick()["errors"] == 2
     assert len(policy.seen) == 2
@@ -158,7 +158,7 @@ def test_an_answer_that_is_neither_actions_nor_questions_ends_the_run(bank: Memo
         loop.tick()
 
 
-def test_a_resumed_run_asks_and_finds_the_same(make_bank: Engine, tmp_path: Path) -> None:
+def test_a_resumed_run_asks_and_finds_the_same(make_bank: MakeBank, tmp_path: Path) -> None:
     def decisions(stop: int) -> list[tuple[int, bytes]]:
         does = ask_once(Ask("<1 0>", 2, cold=True), [Action("go")])
         folder = tmp_path / f"stopped-{stop}"

@@ -19,7 +19,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.runs.scenario import own_actions
 from agents.simulation.runs.why import decision
 from agents.simulation.tick.loop import Loop
-from banks import Engine
+from banks import MakeBank
 from worlds import Diary, Mind
 
 AGENTS = ["alice", "bob", "carol"]
@@ -192,7 +192,7 @@ def test_a_world_with_an_action_of_that_name_does_it_itself(bank: MemoryBank) ->
     assert "carol" not in bank.group("guild").members()
 
 
-def test_all_read_a_board_as_it_was_before_the_tick(make_bank: Engine) -> None:
+def test_all_read_a_board_as_it_was_before_the_tick(make_bank: MakeBank) -> None:
     """What one agent finds in a tick does not depend on who asked before."""
     recency = {"decay": 0.5, "recency": 1, "importance": 0, "relevance": 0}
     bank = make_bank(retrieval={"mode": "vector", "score": "generative", "generative": recency})

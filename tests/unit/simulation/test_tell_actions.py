@@ -9,7 +9,7 @@ from agents import InvalidAction, MemoryBank, SimulationError
 from agents.memory.sources import Source, Telling
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.tick.loop import Loop
-from banks import Engine, contents
+from banks import MakeBank, contents
 from worlds import Diary, Mind
 
 AGENTS = ["alice", "bob", "carol"]
@@ -148,7 +148,7 @@ def test_a_mistake_is_told_to_the_agent(bank: MemoryBank, action: Action, why: s
     assert NEWS not in contents(bank, "bob")
 
 
-def test_what_may_be_full_is_refused_before_it_is_told(make_bank: Engine) -> None:
+def test_what_may_be_full_is_refused_before_it_is_told(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"on_tier_full": "reject"})
     mind = run(bank, in_tick(1, "alice", tell(bank, as_tier="critical")))
     assert "may be full for a listener" in errors(mind)[0]
@@ -197,7 +197,7 @@ def test_an_order_of_messages_is_data() -> None:
     assert Telling.of(row) == one
 
 
-def test_the_same_run_again_is_the_same(make_bank: Engine) -> None:
+def test_the_same_run_again_is_the_same(make_bank: MakeBank) -> None:
     def does(seen: Observation) -> list[Action]:
         own = banks[-1].agent(seen.agent_id).all()
         others = [each for each in AGENTS if each != seen.agent_id]

@@ -13,7 +13,7 @@ from agents import EmbedderError, MemoryBank
 from agents.storage.embedding.embedders import Embedder, OfflineEmbedder
 from embedders import Counting, Directions, FromFunction, Noise
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 
 PEOPLE = ["Anna", "Ben", "Carla", "Dmitri", "Elena", "Farid", "Grace", "Hiro", "Ines", "Jonas"]
 DEEDS = [
@@ -117,7 +117,7 @@ def test_an_embedder_is_anything_with_name_dims_and_embed(embedder: object) -> N
 # The cache
 
 
-def test_the_same_text_is_embedded_once(make_bank: Engine) -> None:
+def test_the_same_text_is_embedded_once(make_bank: MakeBank) -> None:
     embedder = Counting()
     bank = make_bank(embedder=embedder)
     bank.agent("alice").add_many(["x", "y", "x"])
@@ -128,7 +128,7 @@ def test_the_same_text_is_embedded_once(make_bank: Engine) -> None:
     assert embedder.batches == [["x", "y"], ["z"]]
 
 
-def test_a_change_of_tier_embeds_nothing(make_bank: Engine) -> None:
+def test_a_change_of_tier_embeds_nothing(make_bank: MakeBank) -> None:
     embedder = Counting()
     alice = make_bank(embedder=embedder).agent("alice")
     memory = alice.add("x")
@@ -149,7 +149,7 @@ def test_cached_and_fresh_vectors_give_the_same_scores() -> None:
     assert scores[0] == scores[1] == scores[2]
 
 
-def test_reopening_embeds_nothing_again_to_have_the_memories(open_bank: Engine) -> None:
+def test_reopening_embeds_nothing_again_to_have_the_memories(open_bank: MakeBank) -> None:
     open_bank(embedder=Counting()).agent("alice").add_many(["x <1 0>", "y <0 1>"])
     embedder = Counting()
     alice = open_bank(embedder=embedder).agent("alice")
@@ -243,7 +243,7 @@ class Fickle:
         return self._random.normal(size=(len(texts), self.dims)) + 1.0
 
 
-def test_vectors_of_a_fickle_embedder_persist_across_reopening(open_bank: Engine) -> None:
+def test_vectors_of_a_fickle_embedder_persist_across_reopening(open_bank: MakeBank) -> None:
     bank = open_bank(embedder=Fickle(1))
     bank.agent("alice").search("query")
     bank.agent("alice").add_many([f"m{n}" for n in range(10)])
@@ -256,7 +256,7 @@ def test_vectors_of_a_fickle_embedder_persist_across_reopening(open_bank: Engine
 
 
 def test_query_vectors_of_a_fickle_embedder_persist_without_a_later_write(
-    open_bank: Engine,
+    open_bank: MakeBank,
 ) -> None:
     open_bank(embedder=Fickle(1)).agent("alice").add_many([f"m{n}" for n in range(10)])
     before = open_bank(embedder=Fickle(2)).agent("alice").search("query", 10)
@@ -265,7 +265,7 @@ def test_query_vectors_of_a_fickle_embedder_persist_without_a_later_write(
     assert embedder.texts == []
 
 
-def test_many_kept_vectors_are_found_at_once(open_bank: Engine) -> None:
+def test_many_kept_vectors_are_found_at_once(open_bank: MakeBank) -> None:
     texts = [f"m{n}" for n in range(1300)]
     open_bank(embedder=Fickle(1)).agent("alice").add_many(texts)
     embedder = Fickle(2)
@@ -274,7 +274,7 @@ def test_many_kept_vectors_are_found_at_once(open_bank: Engine) -> None:
 
 
 def test_vectors_of_a_failed_transaction_are_used_when_it_is_tried_again(
-    open_bank: Engine,
+    open_bank: MakeBank,
 ) -> None:
     embedder = Fickle(1)
     bank = open_bank(embedder=embedder)
@@ -287,7 +287,7 @@ def test_vectors_of_a_failed_transaction_are_used_when_it_is_tried_again(
 
 
 def test_vectors_of_a_reproducible_embedder_are_not_kept_twice(
-    open_bank: Engine, tmp_path: Path
+    open_bank: MakeBank, tmp_path: Path
 ) -> None:
     open_bank(embedder=Counting(reproducible=True)).agent("alice").add("x <1 0>")
     database = sqlite3.connect(tmp_path / "bank" / "journal.db")
@@ -298,14 +298,14 @@ def test_vectors_of_a_reproducible_embedder_are_not_kept_twice(
 # Mismatches
 
 
-def test_another_embedder_than_the_banks_is_refused_by_name(open_bank: Engine) -> None:
+def test_another_embedder_than_the_banks_is_refused_by_name(open_bank: MakeBank) -> None:
     open_bank(embedder=Noise(8)).agent("alice").add("x")
     other = FromFunction(lambda texts: np.ones((len(texts), 8)), 8, name="test/other")
     with pytest.raises(EmbedderError, match=r"test/noise-8 .*test/other"):
         open_bank(embedder=other)
 
 
-def test_other_dimensions_than_the_banks_are_refused(open_bank: Engine) -> None:
+def test_other_dimensions_than_the_banks_are_refused(open_bank: MakeBank) -> None:
     def ones(dims: int) -> FromFunction:
         return FromFunction(lambda texts: np.ones((len(texts), dims)), dims)
 
@@ -314,13 +314,13 @@ def test_other_dimensions_than_the_banks_are_refused(open_bank: Engine) -> None:
         open_bank(embedder=ones(16))
 
 
-def test_the_default_embedder_does_not_open_a_bank_of_another(open_bank: Engine) -> None:
+def test_the_default_embedder_does_not_open_a_bank_of_another(open_bank: MakeBank) -> None:
     open_bank().agent("alice").add("x")
     with pytest.raises(EmbedderError, match="test/directions"):
         open_bank(embedder=None)
 
 
-def test_a_refused_embedder_leaves_the_bank_usable(open_bank: Engine) -> None:
+def test_a_refused_embedder_leaves_the_bank_usable(open_bank: MakeBank) -> None:
     state = open_bank(embedder=Noise(8)).state_hash()
     with pytest.raises(EmbedderError):
         open_bank(embedder=Noise(9))
@@ -351,7 +351,7 @@ wrong = pytest.mark.parametrize("function", WRONG.values(), ids=WRONG.keys())
 
 @wrong
 def test_a_wrong_vector_is_an_embedder_error_and_stores_nothing(
-    make_bank: Engine, function: Callable[[Sequence[str]], Any]
+    make_bank: MakeBank, function: Callable[[Sequence[str]], Any]
 ) -> None:
     bank = make_bank(embedder=FromFunction(function))
     before = bank.state_hash()
@@ -363,7 +363,7 @@ def test_a_wrong_vector_is_an_embedder_error_and_stores_nothing(
 
 @wrong
 def test_a_wrong_query_vector_is_an_embedder_error(
-    make_bank: Engine, function: Callable[[Sequence[str]], Any]
+    make_bank: MakeBank, function: Callable[[Sequence[str]], Any]
 ) -> None:
     def only_queries(texts: Sequence[str]) -> Any:
         return function(texts) if "query" in texts else [[1.0] * 4] * len(texts)
@@ -375,7 +375,7 @@ def test_a_wrong_query_vector_is_an_embedder_error(
     assert len(alice.search("fine")) == 1
 
 
-def test_an_embedder_that_raises_stores_nothing(make_bank: Engine) -> None:
+def test_an_embedder_that_raises_stores_nothing(make_bank: MakeBank) -> None:
     class ModelDown(Exception):
         pass
 
@@ -418,7 +418,7 @@ class _Additive(Directions):
 )
 @pytest.mark.parametrize("call", ["add", "search"])
 def test_a_memory_error_of_an_embedder_stays_one(
-    make_bank: Engine, monkeypatch: pytest.MonkeyPatch, embedder: Any, call: str
+    make_bank: MakeBank, monkeypatch: pytest.MonkeyPatch, embedder: Any, call: str
 ) -> None:
     if isinstance(embedder, OfflineEmbedder):
         monkeypatch.setattr(OfflineEmbedder, "embed", lambda *_: _no_memory([]))
@@ -427,7 +427,7 @@ def test_a_memory_error_of_an_embedder_stays_one(
         getattr(alice, call)("rope and tar")
 
 
-def test_an_embedder_that_recovers_is_asked_again(make_bank: Engine) -> None:
+def test_an_embedder_that_recovers_is_asked_again(make_bank: MakeBank) -> None:
     answers: list[Any] = [[[NAN] * 4], [[1.0] * 4]]
     bank = make_bank(embedder=FromFunction(lambda texts: answers.pop(0)))
     with pytest.raises(EmbedderError):
@@ -436,7 +436,7 @@ def test_an_embedder_that_recovers_is_asked_again(make_bank: Engine) -> None:
 
 
 def test_an_embedder_that_fails_inside_a_transaction_leaves_the_rest_of_it(
-    make_bank: Engine,
+    make_bank: MakeBank,
 ) -> None:
     def picky(texts: Sequence[str]) -> Any:
         return [[NAN if text == "bad" else 1.0] * 4 for text in texts]
@@ -449,7 +449,7 @@ def test_an_embedder_that_fails_inside_a_transaction_leaves_the_rest_of_it(
     assert [memory.content for memory in bank.agent("alice").all()] == ["good"]
 
 
-def test_an_embedder_of_ones_own_is_asked_once_for_many(make_bank: Engine) -> None:
+def test_an_embedder_of_ones_own_is_asked_once_for_many(make_bank: MakeBank) -> None:
     embedder = Counting()
     bank = make_bank(embedder=embedder)
     bank.add_many([("alice", f"text {n}") for n in range(3000)])

@@ -12,7 +12,7 @@ from agents.bank.history import rewind
 from agents.engine.status import Status, StoreStatus
 from agents.storage.shelf import SHELF_SCHEMA, ShelfTable
 from asking import asked
-from banks import Engine, undone
+from banks import MakeBank, undone
 from embedders import Directions
 
 COLD = Temperature.COLD
@@ -39,7 +39,7 @@ def shelved(folder: Path) -> list[int]:
 
 
 def test_what_came_and_went_in_one_transaction_is_where_it_went_last(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     ids = fill(bank)
@@ -59,7 +59,7 @@ def test_what_came_and_went_in_one_transaction_is_where_it_went_last(
 
 
 def test_what_was_cold_before_the_transaction_is_cold_after_it(
-    open_bank: Engine, folder: Path
+    open_bank: MakeBank, folder: Path
 ) -> None:
     bank = open_bank()
     ids = fill(bank)
@@ -76,7 +76,7 @@ def test_what_was_cold_before_the_transaction_is_cold_after_it(
     assert [each.id for each in alice.all(temperature="cold")] == ids
 
 
-def test_what_became_cold_out_of_order_is_read_in_order(open_bank: Engine) -> None:
+def test_what_became_cold_out_of_order_is_read_in_order(open_bank: MakeBank) -> None:
     bank = open_bank()
     alice, shelf = bank.agent("alice"), bank.engine.state.shelf
     ids = fill(bank, 24, kind="fact")
@@ -89,7 +89,7 @@ def test_what_became_cold_out_of_order_is_read_in_order(open_bank: Engine) -> No
 
 @pytest.mark.parametrize("leaving", [63, 64, 65, 100, 130])
 def test_a_hash_that_is_kept_up_to_date_is_that_of_a_bank_that_is_opened(
-    open_bank: Engine, leaving: int
+    open_bank: MakeBank, leaving: int
 ) -> None:
     """Whether fewer memories leave than stay, or more."""
     bank = open_bank()
@@ -112,7 +112,7 @@ def leave(bank: MemoryBank, memory_id: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["promote", "archive", "delete", "forget", "pin"])
 def test_what_leaves_the_shelf_is_elsewhere_and_the_others_stay(
-    open_bank: Engine, how: str
+    open_bank: MakeBank, how: str
 ) -> None:
     bank = open_bank()
     ids = fill(bank)
@@ -138,7 +138,7 @@ def held(bank: MemoryBank) -> Status:
 
 @pytest.mark.parametrize("snapshots", [False, True])
 def test_going_back_brings_back_what_left(
-    open_bank: Engine, folder: Path, snapshots: bool, request: pytest.FixtureRequest
+    open_bank: MakeBank, folder: Path, snapshots: bool, request: pytest.FixtureRequest
 ) -> None:
     if snapshots:
         request.getfixturevalue("snapshots_on_close")
@@ -168,7 +168,7 @@ def test_going_back_brings_back_what_left(
         bank.close()
 
 
-def test_an_undone_compaction_leaves_nothing(open_bank: Engine, folder: Path) -> None:
+def test_an_undone_compaction_leaves_nothing(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     ids = fill(bank)
     before, status = bank.state_hash(), bank.status()
@@ -184,7 +184,7 @@ def test_an_undone_compaction_leaves_nothing(open_bank: Engine, folder: Path) ->
     assert len(bank.agent("alice").all(temperature="cold")) == 8
 
 
-def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: Engine, tmp_path: Path) -> None:
+def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: MakeBank, tmp_path: Path) -> None:
     bank = open_bank()
     ids = fill(bank)
     fill(bank, 5, "bob")
@@ -199,7 +199,7 @@ def test_a_checkpoint_has_what_is_on_the_shelf(open_bank: Engine, tmp_path: Path
 
 
 @pytest.mark.parametrize("first", ["", "promote", "archive"])
-def test_what_is_forgotten_is_in_no_file(open_bank: Engine, folder: Path, first: str) -> None:
+def test_what_is_forgotten_is_in_no_file(open_bank: MakeBank, folder: Path, first: str) -> None:
     """Even what left the shelf before: an earlier version is in there."""
     bank = open_bank()
     ids = fill(bank)

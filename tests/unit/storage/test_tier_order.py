@@ -9,7 +9,7 @@ import pytest
 from agents import AgentMemory, MemoryBank
 from embedders import Directions
 
-Engine = Callable[..., MemoryBank]
+MakeBank = Callable[..., MemoryBank]
 CAPS = {"max_pinned": 3, "max_critical": 3}
 
 
@@ -45,14 +45,14 @@ def test_pins_of_one_tick_are_listed_as_they_were_pinned(alice: AgentMemory) -> 
     assert [each.content for each in alice.get_pinned_memories()] == ["b", "c", "a"]
 
 
-def test_a_memory_that_is_added_pinned_comes_after_earlier_pins(make_bank: Engine) -> None:
+def test_a_memory_that_is_added_pinned_comes_after_earlier_pins(make_bank: MakeBank) -> None:
     alice = make_bank(memory=CAPS).agent("alice")
     pin_the_first_last(alice)
     alice.add("new", "pinned")
     assert [each.content for each in alice.get_pinned_memories()] == ["c", "a", "new"]
 
 
-def test_critical_memories_keep_their_order_while_they_are_cold(make_bank: Engine) -> None:
+def test_critical_memories_keep_their_order_while_they_are_cold(make_bank: MakeBank) -> None:
     alice = make_bank(memory=CAPS).agent("alice")
     a, b, c, d = alice.add_many(["a", "b", "c", "d"])
     for memory in (c, b, a):
@@ -63,7 +63,7 @@ def test_critical_memories_keep_their_order_while_they_are_cold(make_bank: Engin
     assert [each.content for each in alice.all("important")] == ["c"]
 
 
-def test_a_demotion_is_the_newest_of_its_tier(make_bank: Engine) -> None:
+def test_a_demotion_is_the_newest_of_its_tier(make_bank: MakeBank) -> None:
     alice = make_bank(memory={"max_pinned": 1, "max_critical": 2}).agent("alice")
     oldest = alice.add("pinned first", "pinned")
     alice.add_many([("x", "critical"), ("y", "critical")])
@@ -74,20 +74,20 @@ def test_a_demotion_is_the_newest_of_its_tier(make_bank: Engine) -> None:
     assert [each.content for each in alice.all("important")] == ["x", "y"]
 
 
-def test_the_order_survives_a_reopening(open_bank: Engine) -> None:
+def test_the_order_survives_a_reopening(open_bank: MakeBank) -> None:
     pin_the_first_last(open_bank(memory=CAPS).agent("alice"))
     assert demoted(open_bank().agent("alice")) == ["b", "c", "a"]
 
 
 @pytest.mark.usefixtures("snapshots_on_close")
-def test_the_order_survives_a_snapshot(open_bank: Engine) -> None:
+def test_the_order_survives_a_snapshot(open_bank: MakeBank) -> None:
     pin_the_first_last(open_bank(memory=CAPS).agent("alice"))
     bank = open_bank()
     assert bank.engine.journal.snapshot().commit
     assert demoted(bank.agent("alice")) == ["b", "c", "a"]
 
 
-def test_the_order_survives_a_checkpoint(open_bank: Engine, tmp_path: Path) -> None:
+def test_the_order_survives_a_checkpoint(open_bank: MakeBank, tmp_path: Path) -> None:
     bank = open_bank(memory=CAPS)
     pin_the_first_last(bank.agent("alice"))
     bank.checkpoint(tmp_path / "now.tmck")
@@ -96,7 +96,7 @@ def test_the_order_survives_a_checkpoint(open_bank: Engine, tmp_path: Path) -> N
         assert demoted(copy.agent("alice")) == ["b", "c", "a"]
 
 
-def test_an_undone_pin_leaves_no_trace(make_bank: Engine) -> None:
+def test_an_undone_pin_leaves_no_trace(make_bank: MakeBank) -> None:
     bank = make_bank(memory=CAPS)
     alice = bank.agent("alice")
     pin_the_first_last(alice)
@@ -107,7 +107,7 @@ def test_an_undone_pin_leaves_no_trace(make_bank: Engine) -> None:
 
 
 @pytest.mark.parametrize("batched", [True, False])
-def test_a_batch_gives_the_same_order_as_single_calls(make_bank: Engine, batched: bool) -> None:
+def test_a_batch_gives_the_same_order_as_single_calls(make_bank: MakeBank, batched: bool) -> None:
     bank = make_bank(memory=CAPS)
     alice = bank.agent("alice")
     alice.add_many([("p1", "pinned"), ("p2", "pinned"), ("c1", "critical"), ("c2", "critical")])
@@ -118,7 +118,7 @@ def test_a_batch_gives_the_same_order_as_single_calls(make_bank: Engine, batched
     assert [each.content for each in alice.all("critical")] == ["p1", "c2", "c3"]
 
 
-def test_memories_that_entered_while_archived_return_in_that_order(make_bank: Engine) -> None:
+def test_memories_that_entered_while_archived_return_in_that_order(make_bank: MakeBank) -> None:
     alice = make_bank(memory=CAPS).agent("alice")
     a, b, c, d = alice.add_many(["a", "b", "c", "d"])
     for memory in (c, b, a):

@@ -18,7 +18,7 @@ from agents import (
     Temperature,
 )
 from asking import asker
-from banks import Engine, everything, undone
+from banks import MakeBank, everything, undone
 from embedders import Directions
 
 PLAN = "we meet at the bridge <1 0>"
@@ -111,7 +111,7 @@ def test_two_boards_and_a_budget(bank: MemoryBank, alice: AgentMemory) -> None:
     assert len(found(alice, context_tokens=5)) == 1
 
 
-def test_a_group_is_kept(open_bank: Engine, snapshots_on_close: None) -> None:
+def test_a_group_is_kept(open_bank: MakeBank, snapshots_on_close: None) -> None:
     bank = open_bank()
     bank.group("guild", ["alice", "bob"]).post("bob", PLAN)
     bank.agent("bob").leave("guild")
@@ -165,7 +165,7 @@ def test_boards_are_no_agents(bank: MemoryBank, alice: AgentMemory) -> None:
     assert whole.to_dict()["groups"] == 2
 
 
-def test_a_compaction_of_the_bank_is_one_of_its_boards(make_bank: Engine) -> None:
+def test_a_compaction_of_the_bank_is_one_of_its_boards(make_bank: MakeBank) -> None:
     rules = [{"name": "old", "when": {"age": 3}, "to": "cold"}]
     bank = make_bank(temperature={"rules": rules, "max_cold_items": 1})
     guild = bank.group("guild", ["alice", "bob"])
@@ -181,7 +181,7 @@ def test_a_compaction_of_the_bank_is_one_of_its_boards(make_bank: Engine) -> Non
     assert bank.agent("alice").compact().cold == 0
 
 
-def trusting(make_bank: Engine) -> tuple[MemoryBank, AgentMemory]:
+def trusting(make_bank: MakeBank) -> tuple[MemoryBank, AgentMemory]:
     """Bob wrote ten things to a board, carol one, and alice does not trust bob."""
     bank = make_bank(retrieval={"trust": True, "mode": "vector"})
     guild = bank.group("guild", ["alice", "bob", "carol"])
@@ -191,7 +191,7 @@ def trusting(make_bank: Engine) -> tuple[MemoryBank, AgentMemory]:
     return bank, bank.agent("alice")
 
 
-def test_trust_counts_for_what_is_on_a_board(make_bank: Engine) -> None:
+def test_trust_counts_for_what_is_on_a_board(make_bank: MakeBank) -> None:
     bank, alice = trusting(make_bank)
     assert "carol's <1 1>" not in found(alice, limit=3)
     alice.trust("bob", 0.5)
@@ -202,7 +202,7 @@ def test_trust_counts_for_what_is_on_a_board(make_bank: Engine) -> None:
     assert second.boosted_score == second.score + second.boost
 
 
-def test_an_explanation_says_what_a_search_of_boards_gives(make_bank: Engine) -> None:
+def test_an_explanation_says_what_a_search_of_boards_gives(make_bank: MakeBank) -> None:
     bank, alice = trusting(make_bank)
     alice.trust("bob", 0.5)
     own = alice.add("her own <0 1>")
@@ -260,7 +260,7 @@ def test_a_memory_of_another_board_is_not_forgotten(bank: MemoryBank) -> None:
     assert bank.group("guild").all() == [posted]
 
 
-def test_what_a_compaction_archived_on_a_board_can_be_forgotten(make_bank: Engine) -> None:
+def test_what_a_compaction_archived_on_a_board_can_be_forgotten(make_bank: MakeBank) -> None:
     bank = make_bank(temperature={"max_cold_items": 1}, decay={"enabled": True})
     guild = bank.group("guild", ["alice"])
     posted = [guild.post("alice", f"{number} <1 0>") for number in range(3)]
@@ -276,7 +276,7 @@ def test_what_a_compaction_archived_on_a_board_can_be_forgotten(make_bank: Engin
 
 @pytest.mark.parametrize("is_restored", [False, True])
 def test_forgotten_text_of_a_board_is_in_no_file_after_a_vacuum(
-    open_bank: Engine, folder: Path, snapshots_on_close: None, is_restored: bool
+    open_bank: MakeBank, folder: Path, snapshots_on_close: None, is_restored: bool
 ) -> None:
     bank = open_bank()
     posted = bank.group("guild", ["alice"]).post("alice", "swordfish <1 0>")

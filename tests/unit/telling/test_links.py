@@ -16,7 +16,7 @@ from agents import (
 from agents.memory.sources import Links
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.tick.loop import Loop
-from banks import Engine, contents, everything, undone
+from banks import MakeBank, contents, everything, undone
 from worlds import Diary, Mind
 
 LIE, TRUTH = "the well is poisoned <1 0>", "the well is clean <1 0>"
@@ -89,7 +89,7 @@ def test_only_ones_own_memories_are_linked(bank: MemoryBank, alice: AgentMemory)
     assert everything(bank) == before
 
 
-def test_links_are_kept(open_bank: Engine, snapshots_on_close: None) -> None:
+def test_links_are_kept(open_bank: MakeBank, snapshots_on_close: None) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     lie, truth, third = alice.add(LIE), alice.add(TRUTH), alice.add("third", contradicts=None)

@@ -16,7 +16,7 @@ from agents.telling import tell
 from agents.telling.tell import copied, correcting, deliver
 from agents.telling.trust import copies_of
 from asking import asked
-from banks import Engine, contents
+from banks import MakeBank, contents
 from worlds import Diary, Mind
 
 MANY = [f"agent-{number:02}" for number in range(60)]
@@ -69,7 +69,7 @@ def test_an_agent_that_knows_it_of_itself_keeps_it(bank: MemoryBank) -> None:
     assert bank.agent("ann").get(lie).retention is Retention.ACTIVE
 
 
-def test_earlier_tellers_are_kept(open_bank: Engine) -> None:
+def test_earlier_tellers_are_kept(open_bank: MakeBank) -> None:
     bank = open_bank()
     lie = bank.agent("ann").add(LIE).id
     bank.agent("ann").broadcast(lie, ["cat", "dan", "eve"])
@@ -385,7 +385,7 @@ def test_a_long_row_of_insights_is_looked_through(bank: MemoryBank, alice: Agent
 
 
 @pytest.mark.parametrize(("most", "hot"), [(3, 3), (50, 8)])
-def test_hot_limits_hold_for_what_is_told(open_bank: Engine, most: int, hot: int) -> None:
+def test_hot_limits_hold_for_what_is_told(open_bank: MakeBank, most: int, hot: int) -> None:
     bank = open_bank(temperature={"hot_max_facts": most, "initial": "hot"})
     alice, bob = bank.agent("alice"), bank.agent("bob")
     told = [alice.tell("bob", alice.add(f"fact {n} <1 0>").id).memory_id for n in range(8)]

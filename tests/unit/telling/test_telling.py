@@ -30,7 +30,7 @@ from agents.memory.metadata import KeptMetadata
 from agents.memory.requests import PLAIN_OPTIONS, NewMemories
 from agents.memory.sources import SOURCE, Heard
 from asking import asked
-from banks import Engine, everything, undone
+from banks import MakeBank, everything, undone
 from embedders import Directions
 
 NEWS = "agent_X is a scammer <1 0>"
@@ -203,7 +203,7 @@ def test_the_tier_is_important_at_most_unless_it_is_given(
         alice.tell("dave", pinned.id, as_tier="pinned")
 
 
-def test_caps_hold_for_what_is_told(make_bank: Engine) -> None:
+def test_caps_hold_for_what_is_told(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"max_critical": 1, "on_tier_full": "reject"})
     alice, bob = bank.agent("alice"), bank.agent("bob")
     bob.add("full", "critical")
@@ -307,7 +307,7 @@ def test_a_new_version_of_a_told_memory_is_the_agents_own(
     assert dict(own.metadata) == {"a": 1, "memory_key": copy}
 
 
-def test_with_merged_duplicates_a_known_text_is_counted(make_bank: Engine) -> None:
+def test_with_merged_duplicates_a_known_text_is_counted(make_bank: MakeBank) -> None:
     bank = make_bank(memory={"merge_duplicates": True})
     alice, bob = bank.agent("alice"), bank.agent("bob")
     mine = bob.add(NEWS)
@@ -317,7 +317,9 @@ def test_with_merged_duplicates_a_known_text_is_counted(make_bank: Engine) -> No
     assert bob.heard(mine.id).times == 1
 
 
-def test_all_of_it_comes_back(open_bank: Engine, tmp_path: Path, snapshots_on_close: None) -> None:
+def test_all_of_it_comes_back(
+    open_bank: MakeBank, tmp_path: Path, snapshots_on_close: None
+) -> None:
     bank = open_bank()
     alice, bob = bank.agent("alice"), bank.agent("bob")
     own = alice.add(NEWS)
@@ -364,7 +366,7 @@ def test_a_forgotten_copy_takes_its_count_along(bank: MemoryBank, alice: AgentMe
     assert bob.heard(alice.tell("bob", own.id).memory_id).times == 1
 
 
-def test_an_export_and_an_import_keep_the_source(make_bank: Engine) -> None:
+def test_an_export_and_an_import_keep_the_source(make_bank: MakeBank) -> None:
     bank, other = make_bank(), make_bank(seed=9)
     alice = bank.agent("alice")
     own = alice.add(NEWS)
@@ -381,7 +383,7 @@ def test_an_export_and_an_import_keep_the_source(make_bank: Engine) -> None:
         store_rows(other, [Row("row", bad)])
 
 
-def test_what_came_in_a_circle_is_followed_once(make_bank: Engine) -> None:
+def test_what_came_in_a_circle_is_followed_once(make_bank: MakeBank) -> None:
     bank = make_bank()
     first, second = bank.agent("alice").add("a"), bank.agent("bob").add("b")
     other = make_bank()
@@ -428,7 +430,7 @@ def test_it_can_be_awaited() -> None:
     assert asyncio.run(_told_in_async()) == (True, 2)
 
 
-def test_a_bank_of_the_past_knows_what_was_told_then(open_bank: Engine, folder: Path) -> None:
+def test_a_bank_of_the_past_knows_what_was_told_then(open_bank: MakeBank, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     own = alice.add(NEWS)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, Explanation, InvalidInput, MemoryBank
-from banks import Engine, everything, undone
+from banks import MakeBank, everything, undone
 
 ON = {"retrieval": {"trust": True}}
 
 
-def told_bank(make_bank: Engine, **options: Any) -> tuple[MemoryBank, AgentMemory]:
+def told_bank(make_bank: MakeBank, **options: Any) -> tuple[MemoryBank, AgentMemory]:
     """Alice, of whom bob and carol told something each, and who knows something herself."""
     bank = make_bank(**options)
     alice = bank.agent("alice")
@@ -30,7 +30,7 @@ def of(rows: list[Explanation], word: str) -> Explanation:
 
 
 @pytest.mark.parametrize("cold", [False, True])
-def test_trust_is_a_factor_of_the_score(make_bank: Engine, cold: bool) -> None:
+def test_trust_is_a_factor_of_the_score(make_bank: MakeBank, cold: bool) -> None:
     _, alice = told_bank(make_bank, **ON)
     assert found(alice, include_cold=cold) == ["bob's", "carol's", "her"]
     before = of(alice.explain("<10 0>"), "bob's")
@@ -44,7 +44,7 @@ def test_trust_is_a_factor_of_the_score(make_bank: Engine, cold: bool) -> None:
     assert of(alice.explain("<10 0>"), "her").trust == 1.0
 
 
-def test_the_boost_of_a_tier_does_not_outvote_distrust(make_bank: Engine) -> None:
+def test_the_boost_of_a_tier_does_not_outvote_distrust(make_bank: MakeBank) -> None:
     bank, alice = told_bank(make_bank, **ON)
     bob = bank.agent("bob")
     bob.tell("alice", bob.add("important <10 0>", "important").id)
@@ -54,7 +54,7 @@ def test_the_boost_of_a_tier_does_not_outvote_distrust(make_bank: Engine) -> Non
     assert (hit.score, hit.boost, hit.boosted_score) == (0, 0, 0)
 
 
-def test_a_cold_memory_is_trusted_as_little(make_bank: Engine) -> None:
+def test_a_cold_memory_is_trusted_as_little(make_bank: MakeBank) -> None:
     _, alice = told_bank(make_bank, **ON)
     told = next(each for each in alice.all() if each.content.startswith("bob"))
     alice.trust("bob", 0.5)
@@ -66,7 +66,7 @@ def test_a_cold_memory_is_trusted_as_little(make_bank: Engine) -> None:
     assert (hit.score, hit.boosted_score) == (warm.score, warm.boosted_score)
 
 
-def test_distrust_does_not_crowd_out_the_candidates(make_bank: Engine) -> None:
+def test_distrust_does_not_crowd_out_the_candidates(make_bank: MakeBank) -> None:
     bank, alice = told_bank(make_bank, **ON)
     bob = bank.agent("bob")
     for number in range(40):
@@ -75,7 +75,7 @@ def test_distrust_does_not_crowd_out_the_candidates(make_bank: Engine) -> None:
     assert found(alice)[:2] == ["carol's", "her"]
 
 
-def test_many_agents_get_what_one_gets(make_bank: Engine) -> None:
+def test_many_agents_get_what_one_gets(make_bank: MakeBank) -> None:
     bank, alice = told_bank(make_bank, **ON)
     alice.trust("bob", 0.25)
     names = ["alice", "bob", "carol"]
@@ -83,7 +83,7 @@ def test_many_agents_get_what_one_gets(make_bank: Engine) -> None:
     assert batch == [bank.agent(name).search("<10 0>") for name in names]
 
 
-def test_without_the_setting_trust_changes_nothing(make_bank: Engine) -> None:
+def test_without_the_setting_trust_changes_nothing(make_bank: MakeBank) -> None:
     _, alice = told_bank(make_bank)
     before = alice.explain("<10 0>")
     alice.trust("bob", 0)
@@ -91,7 +91,7 @@ def test_without_the_setting_trust_changes_nothing(make_bank: Engine) -> None:
     assert alice.trust_of("bob") == 0
 
 
-def test_trust_is_kept(open_bank: Engine, snapshots_on_close: None, folder: Path) -> None:
+def test_trust_is_kept(open_bank: MakeBank, snapshots_on_close: None, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
     assert alice.trust_of("bob") == 1
