@@ -71,7 +71,7 @@ def test_an_effect_is_told_and_is_json_on_request(wells: Command) -> None:
     assert told.code == 0, told
     assert "changed: ann forgets 'the north well is dry' after tick 3" in told.out
     assert "thirst\t7\t9\t2" in told.out
-    assert "first decision that was another: ann in tick 4" in told.out
+    assert "first decision that differs: ann in tick 4" in told.out
     found = wells(*FORGET, "--metrics", "thirst", "--json").json
     assert [(row["metric"], row["mean"]) for row in found["statistics"]] == [("thirst", 2)]
     assert found["first_decision"]["was"] == ["go(where='south'): done"]

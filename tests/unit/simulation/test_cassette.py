@@ -165,7 +165,7 @@ def test_a_replay_without_a_file_diverges_and_makes_none(path: Path) -> None:
 def test_a_replay_tells_a_changed_prompt_from_a_missing_one(path: Path) -> None:
     filled(path)
     changed = FIRST._replace(messages=ASKED[:1])
-    with pytest.raises(Diverged, match=f"was another one when recorded .{FIRST.prompt_hash}"):
+    with pytest.raises(Diverged, match=f"was different when recorded .{FIRST.prompt_hash}"):
         find(Cassette(path, replay=True), changed)
 
 

@@ -256,9 +256,9 @@ def _charts(found: Effect) -> str:
 def _parted(found: Effect) -> str:
     first = found.parted
     if first is None:
-        return "<p>No decision was another.</p>"
+        return "<p>No decision differs.</p>"
     lines = [
-        f"<p>The first decision that was another: <b>{page.escape(first.agent)}</b> in tick "
+        f"<p>The first decision that differs: <b>{page.escape(first.agent)}</b> in tick "
         f"{number(first.tick)}.</p>",
         _listed("As it was", first.was),
         _listed("Changed", first.changed),

@@ -189,7 +189,7 @@ class Cassette:
             if (found[0], found[1], found[3]) == (tick, agent, attempt)
         ]
         why = (
-            f"its prompt was another one when recorded ({same[0][2]})"
+            f"its prompt was different when recorded ({same[0][2]})"
             if same
             else "nothing was recorded for this agent in this tick"
             if attempt == 0

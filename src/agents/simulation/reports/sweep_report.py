@@ -112,8 +112,8 @@ def _method(comparisons: int) -> str:
     return (
         f"{means} Differences compare runs of the same seed (paired t test). The p value is "
         f"corrected for all {counted(comparisons, 'comparison')} of this page by Holm's method; "
-        "where it is at most 0.05, the difference is bold. Missing seeds are those with which four "
-        "sweeps of five would show a difference of this size, which is itself an estimate."
+        "where it is at most 0.05, the difference is bold. Missing seeds: with so many more, "
+        "four of five sweeps would show a difference of this size. The size is an estimate, too."
     )
 
 

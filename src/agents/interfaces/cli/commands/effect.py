@@ -169,9 +169,9 @@ def _tell(found: "Effect", out: Path | None) -> None:
         say(f"note: {note}")
     first = found.parted
     if first is None:
-        say("no decision was another")
+        say("no decision differs")
     else:
-        say(f"first decision that was another: {first.agent} in tick {first.tick}")
+        say(f"first decision that differs: {first.agent} in tick {first.tick}")
         say(f"  as it was: {'; '.join(first.was) or 'nothing'}")
         say(f"  changed:   {'; '.join(first.changed) or 'nothing'}")
         for text in first.missed:

@@ -14,7 +14,7 @@ export const KEYS = [
   ["1 … 7", "the views, in their order"],
   ["/", "search"],
   ["b", "branch from here"],
-  ["Tab Enter", "an agent of the population, and its threads; with Shift, the agent"],
+  ["Tab Enter", "choose an agent of the population, and see its tells; with Shift, open the agent"],
   ["?", "this list, and what the words mean"],
 ];
 
