@@ -270,3 +270,13 @@ def test_the_module_page_names_every_public_name() -> None:
     }
     for name in set(tiermem.__all__) - errors - {"__version__"}:
         assert f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize("kind", [tiermem.MemoryBank, tiermem.AgentMemory])
+def test_the_module_page_names_every_call_and_no_other(kind: type) -> None:
+    page = (ROOT / "docs/architecture/current/tiermem.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{kind.__name__}` |")]
+    calls = re.findall(r"`(\w+)`", re.sub(r"`notes` \(.*?\)", "`notes`", row))[1:]
+    assert sorted(calls) == sorted(
+        name for name in dir(kind) if not name.startswith("_") and name != "engine"
+    )
