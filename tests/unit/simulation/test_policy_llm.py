@@ -496,5 +496,5 @@ def test_a_replay_of_more_ticks_than_were_recorded_diverges(
 
 def test_a_replay_with_another_prompt_diverges(server: OpenAIServer, path: Path) -> None:
     run(policy(server, path), ticks=1)
-    with pytest.raises(Diverged, match=r"tick 1, agent 'alice', .*another one when recorded"):
+    with pytest.raises(Diverged, match=r"tick 1, agent 'alice', .*different when recorded"):
         run(policy(NOBODY, path, replay=True, system="Be kind."), ticks=1)
