@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-EXTRAS = ("telemetry", "notes", "mcp", "http", "testing", "langgraph", "mesa")
+EXTRAS = ("simulation", "telemetry", "notes", "mcp", "http", "testing", "langgraph", "mesa")
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
@@ -22,6 +22,8 @@ def lowest() -> dict[str, str]:
     extras = [each for name in EXTRAS for each in project["optional-dependencies"][name]]
     bounds = {}
     for requirement in map(Requirement, (*project["dependencies"], *extras)):
+        if requirement.name == project["name"]:  # an extra that brings another extra
+            continue
         (bound,) = (each for each in requirement.specifier if each.operator in (">=", "=="))
         bounds[requirement.name] = bound.version
     return bounds
