@@ -1,6 +1,7 @@
 """What holds for ``tiermem mcp --http`` beside what holds at any door."""
 
 import contextlib
+import select
 import signal
 import socket
 import threading
@@ -44,7 +45,8 @@ def half_sent(url: str, token: str) -> Iterator[socket.socket]:
     lines += [f"Host: {where.netloc.decode()}", f"Authorization: Bearer {token}"]
     head = "\r\n".join(["POST /mcp HTTP/1.1", *lines, "Content-Length: 1000", "", "{"])
     with socket.create_connection((where.host, where.port or 0), timeout=LONG) as line:
-        line.sendall(head.encode())
+        with contextlib.suppress(ConnectionError):
+            line.sendall(head.encode())
         yield line
 
 
@@ -66,6 +68,20 @@ def _lines(said: BinaryIO) -> Iterator[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return bank_in(tmp_path / "bank")
+
+
+def test_bodies_that_do_not_come_keep_nobody_else_out(folder: Path) -> None:
+    """One token, all the connections there are, and again as soon as one is free."""
+    reader, token = tokens.create(folder, "bob", "read").token, tokens.create(folder, "alice").token
+    limits = EAGER._replace(connections=40)
+    with serving_here(folder, limits) as (url, _), contextlib.ExitStack() as last:
+        lines = [last.enter_context(half_sent(url, reader)) for _ in range(40)]
+        assert select.select(lines, [], [], LONG)[0], "nobody was refused"
+        alice = last.enter_context(client(url, token))
+        for _ in range(40):
+            line = last.enter_context(half_sent(url, reader))
+            assert is_problem(answer(line), 503, "Busy")
+        assert alice.post("/mcp", json=PING).status_code == 200
 
 
 def test_an_operation_that_takes_too_long_is_not_waited_for(
