@@ -215,7 +215,7 @@ def test_a_preset_beneath_whole_settings_is_refused_since_it_would_do_nothing() 
 def test_an_installed_package_reads_the_presets_inside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load_settings()  # the defaults are read once
+    load_settings({"seed": 1})  # the defaults, and what may be set, are read once
     (tmp_path / "defaults" / "presets").mkdir(parents=True)
     (tmp_path / "defaults" / "presets" / "mine.yaml").write_text("seed: 8\n")
     monkeypatch.setattr(agents.config.load, "__file__", str(tmp_path / "config" / "load.py"))
