@@ -253,7 +253,6 @@ class SimulationSettings:
     asks: int
     engine: str
     workers: int | None
-    streams: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

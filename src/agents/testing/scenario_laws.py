@@ -46,10 +46,6 @@ class ScenarioLaws(WorldLaws):
         cassette = Cassette(Path("none"), replay=True)
         return make_policy(self._scenario, world, cassette, self._place)
 
-    def uses_named_streams(self) -> bool:
-        """Whether the names of streams mean streams of their own."""
-        return self._scenario.simulation.streams > 1
-
     def bank_settings(self) -> Settings:
         """The scenario itself."""
         return self._scenario
@@ -102,6 +98,6 @@ def _found(laws: ScenarioLaws) -> Findings:
             found.tried.append(test.__doc__)
     if left_out:
         found.problems.append(f"not tried, because no two runs are the same: {'; '.join(left_out)}")
-    if not found.problems and laws.uses_named_streams() and (warning := laws.told("shared_draws")):
+    if not found.problems and (warning := laws.told("shared_draws")):
         found.warnings.append(warning)
     return found

@@ -635,7 +635,6 @@ def test_any_mapping_gives_settings_or_a_config_error(config: dict[str, object])
 @pytest.mark.parametrize(
     ("assignment", "allowed"),
     [
-        ("simulation.streams=3", "1 or 2, not 3"),
         ("retrieval.generative.decay=2", "a number above 0 and at most 1, not 2"),
         ("reflection.threshold=", "a number above 0 and at most 1000000, not null"),
         ("store.timeout=0", "a number above 0, not 0"),

@@ -125,24 +125,18 @@ def _other_seed(config: dict[str, Any]) -> None:
     config["seed"] = 9
 
 
-def _one_stream(config: dict[str, Any]) -> None:
-    """Runs of before there were named streams do not name this setting."""
-    del config["simulation"]["streams"]
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (_other_size, "simulation.world_options.size was 5 and is 2"),
         (_no_size, "simulation.world_options.size was not set and is 2"),
         (_other_seed, "seed was 9 and is 2"),
-        (_one_stream, "simulation.streams was 1 and is 2"),
     ],
 )
 def test_a_run_that_had_other_settings_is_refused(
     swept: Path, change: Callable[[dict[str, Any]], None], said: str
 ) -> None:
-    """As of an earlier version, which made other settings of the same plan."""
+    """Another version of TierMem may make other settings of the same plan."""
     file = swept / "swept" / "cells" / "two_seed=2" / "config.yaml"
     config = yaml.safe_load(file.read_text())
     change(config)

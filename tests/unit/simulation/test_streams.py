@@ -200,12 +200,6 @@ def test_a_named_stream_can_be_copied_seeded_and_set_back() -> None:
     assert drawn(twin) == seeded
 
 
-def test_with_one_stream_every_name_means_the_world() -> None:
-    streams, before = Streams(1, AGENTS, 1), begun()
-    streams.begin(1)
-    assert named(streams, "offers", "alice") == drawn(before.world)
-
-
 @pytest.mark.parametrize("name", ["", "a\0b", 5])
 def test_a_stream_needs_a_name(name: str) -> None:
     with pytest.raises(InvalidInput, match="not a name of a stream"):

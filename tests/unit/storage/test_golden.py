@@ -64,8 +64,7 @@ def test_it_gives_the_state_that_was_recorded(path: Path, expected: dict[str, An
 
 def test_a_run_goes_on_from_it_as_was_recorded(path: Path, expected: dict[str, Any]) -> None:
     """Recorded again since: what the loop says of a refused action is no memory any more."""
-    before = {"simulation.asks": 0, "simulation.streams": 1}  # as when it was made
-    settings = golden.load_settings(golden.FOLDER / "scenario.yaml", overrides=before)
+    settings = golden.load_settings(golden.FOLDER / "scenario.yaml")
     folder = path.parent / "run"
     Run.create(folder, settings, scenario=golden.FOLDER).close()
     shutil.rmtree(folder / "bank")

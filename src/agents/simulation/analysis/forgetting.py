@@ -228,7 +228,6 @@ def _asked(
             here = slice(*np.searchsorted(keys, (tick << 32, (tick + 1) << 32)))
             rows = dict(zip((keys[here] & 0xFFFFFFFF).tolist(), first[here].tolist(), strict=True))
             rows |= _repeated(columns, places_of, repeated)
-            # A log of before does not say what was repeated: then the query is not known.
             observed = {agent: columns.text[row] for agent, row in rows.items() if row >= 0}
             some = [
                 observed.get(agent) if query is None and has_text[agent] else query

@@ -14,7 +14,7 @@ from typing import Any
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...config.yaml_files import read_file, to_yaml
+from ...config.yaml_files import to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage.files import copy_file, is_temporary, make_folders, replace_file
 from ..tick.branch_rules import check_rules
@@ -30,7 +30,6 @@ def quiet(_: str) -> None:
     """Say nothing."""
 
 
-_BEFORE = {"asks": 0, "streams": 1}
 _FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
@@ -139,19 +138,7 @@ class _Config:
 @lru_cache(maxsize=64)
 def _settings(config: _Config) -> Settings:
     """The settings in a run's file: an experiment has many runs with the same ones."""
-    settings = load_settings(config.path)
-    before = settings_of_before(read_file(config.path).value)
-    return load_settings(settings, overrides=before) if before else settings
-
-
-def settings_of_before(config: object) -> dict[str, Any]:
-    """The values that settings had before there were such settings, for a run that lacks them.
-
-    Its policies could not ask, and its prompts say nothing of it; its world had one stream.
-    """
-    scenario = config.get("simulation") if isinstance(config, dict) else None
-    known = scenario if isinstance(scenario, dict) else {}
-    return {f"simulation.{key}": value for key, value in _BEFORE.items() if key not in known}
+    return load_settings(config.path)
 
 
 def branched_from(about: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -19,15 +19,7 @@ from ...errors import (
     TickNotKept,
 )
 from ...storage import checkpoint
-from .folder import (
-    Say,
-    branched_from,
-    checkpoint_tick,
-    checkpoints,
-    quiet,
-    read_folder,
-    settings_of_before,
-)
+from .folder import Say, branched_from, checkpoint_tick, checkpoints, quiet, read_folder
 from .placement import gather
 
 
@@ -117,9 +109,8 @@ def is_of_run(
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
     length = {"simulation.ticks": settings.simulation.ticks}  # which may have changed since
-    try:  # a setting that is newer than the checkpoint has its default, or its value of before
-        config = found.extra["config"] or {}
-        made = load_settings(base=config, overrides={**settings_of_before(config), **length})
+    try:  # a setting that is newer than the checkpoint has its default
+        made = load_settings(base=found.extra["config"] or {}, overrides=length)
     except (KeyError, ConfigError):
         return False
     same = made.to_dict(redact=True) == settings.to_dict(redact=True)

@@ -99,7 +99,7 @@ def check_repeatable(settings: Settings) -> None:
 def set_up(world: World, settings: Settings) -> None:
     """Set a world up as a run does; :class:`SimulationError` if the world can't be set up."""
     agents = settings.simulation.agent_ids()
-    streams = Streams(settings.seed, agents, settings.simulation.streams)
+    streams = Streams(settings.seed, agents)
     streams.begin(0)
     try:
         world.setup(streams.world, tuple(agents))

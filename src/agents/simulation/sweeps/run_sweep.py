@@ -17,7 +17,6 @@ from ...config.settings import Settings
 from ...config.yaml_files import read_yaml, show_path, to_yaml
 from ...errors import ConfigError, RunError
 from ...storage.files import lock_folder, make_folder, replace_file
-from ..runs.folder import settings_of_before
 from ..runs.placement import LOCAL, Placement, check_engine, without_engine
 from ..runs.run import Run
 from ..runs.scenario import code_of
@@ -236,7 +235,7 @@ def _other_settings(folder: Path, settings: Settings) -> Iterator[str]:
 def _settings_in(config: str) -> dict[str, object]:
     """The settings in the text of a run's file: runs of many seeds have the same but for these."""
     given: Any = read_yaml(config, "config.yaml").value
-    return load_settings(given, overrides=settings_of_before(given)).to_dict(redact=True)
+    return load_settings(given).to_dict(redact=True)
 
 
 def _differing(was: object, now: object, *path: str) -> Iterator[str]:

@@ -35,7 +35,7 @@ class Minds:
         self, bank: MemoryBank, policy: Policy, agents: Sequence[str], rules: Standing = NO_RULES
     ) -> None:
         own = bank.settings
-        self.streams = Streams(own.seed, agents, own.simulation.streams, rules)
+        self.streams = Streams(own.seed, agents, rules)
         self._bank, self._policy, self._rules = bank, policy, rules
         self._errors: dict[str, list[str]] = {}
         """What was wrong with the agents' actions in the tick before."""

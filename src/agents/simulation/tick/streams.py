@@ -130,11 +130,10 @@ class NamedStream(Random):
 
 
 class WorldStream(Stream, WorldRandom):
-    """The world's generator, and its named ones; without ``named``, each name means itself."""
+    """The world's generator, and its named ones."""
 
-    def __init__(self, *, named: bool = True) -> None:
+    def __init__(self) -> None:
         self._streams: dict[tuple[str, str | None], NamedStream] = {}
-        self._is_named = named
         self._tick = hashlib.sha256()
         super().__init__("world")
 
@@ -147,8 +146,8 @@ class WorldStream(Stream, WorldRandom):
 
     def stream(self, name: str, agent_id: str | None = None) -> Random:
         """The generator of this name, or of this name and agent."""
-        found = self._streams.get((name, agent_id)) if self._is_named else self
-        return self._made(name, agent_id) if found is None else found
+        stream = self._streams.get((name, agent_id))
+        return self._made(name, agent_id) if stream is None else stream
 
     def _made(self, name: str, agent_id: str | None) -> Random:
         if not isinstance(name, str) or not name or "\0" in name:
@@ -194,18 +193,12 @@ class AgentStreams(Mapping[str, Stream]):
 
 
 class Streams:
-    """The generators of one run.
+    """The generators of one run; ``rules`` may give a branch another future."""
 
-    ``version`` is the setting ``simulation.streams``: with 1, a world has one generator. ``rules``
-    may give a branch another future.
-    """
-
-    def __init__(
-        self, seed: int, agent_ids: Sequence[str], version: int = 2, rules: Standing = NO_RULES
-    ) -> None:
+    def __init__(self, seed: int, agent_ids: Sequence[str], rules: Standing = NO_RULES) -> None:
         self._seed = seed
         self._rules = rules
-        self.world = WorldStream(named=version > 1)
+        self.world = WorldStream()
         self._order = Stream("order")
         self._agent_ids = agent_ids
         self.agents = AgentStreams(agent_ids)

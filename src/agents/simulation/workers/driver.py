@@ -63,9 +63,7 @@ class Driver:
         self._rules_given, self._rules = list(rules), Standing(rules)
         self._offline = offline
         self._agents = settings.simulation.agent_ids()
-        self._streams = Streams(
-            settings.seed, self._agents, settings.simulation.streams, self._rules
-        )
+        self._streams = Streams(settings.seed, self._agents, self._rules)
         self._names: list[str] | None = None
         self._states: dict[str, tuple[int, bytes]] = {}
         self._spent = False
