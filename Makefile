@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+# With PLAIN=1, the tests replace nothing to save time: see docs/architecture/house.md.
+export TIERMEM_PLAIN ?= $(PLAIN)
 
 LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
 	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/unit/simulation/test_statistics.py tests/interfaces/http/test_http_operations.py \
@@ -39,7 +41,7 @@ setup: $(STAMP)  ## make .venv with the tested versions
 test: $(STAMP)   ## nearly every behaviour, on all cores: some four minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
-test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this
+test-all: test   ## kills, races, every store, the browser and more examples of the machines too; CI runs this (PLAIN=1: as users have it)
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis -m "(slow or again) and not long"
 
 test-long: $(STAMP) ## what takes minutes: figures of the README and of docs/results.md, every benchmark, more examples of all laws

@@ -3,19 +3,15 @@
 import gc
 import ipaddress
 import os
-import pickle
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import certifi
 import hypothesis.core
 import pytest
 from hypothesis import settings
@@ -24,32 +20,16 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import warm_cells
+import shortcuts
 import warm_children
 from agents import AgentMemory, MemoryBank
-from agents.config import yaml_files
 from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
 from examples import PROFILE, number_by_profile
 from selection import is_left_out, mark
 
-
-def _use_memory_as_disk() -> None:
-    """Tests wait for the disk most of all: a folder in memory, where it has room, waits for none.
-
-    The variable TMPDIR names another folder.
-    """
-    folder = Path("/dev/shm")
-    if "TMPDIR" in os.environ or not os.access(folder, os.W_OK):
-        return
-    if shutil.disk_usage(folder).free > _ROOM:
-        os.environ["TMPDIR"] = str(folder)
-        tempfile.tempdir = None  # is found anew
-
-
-_ROOM = 2 * 2**30
-_use_memory_as_disk()
+shortcuts.use_memory_as_disk()
 
 # How long a test takes is the machine's affair. There are many laws, and the state machine has
 # numbers of its own.
@@ -69,34 +49,8 @@ _STATE = tempfile.TemporaryDirectory(prefix="tiermem-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
 
 
-def _trust_one_certificate() -> None:
-    """No test leaves the machine, and each client of httpx would read 150 certificates."""
-    before, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----")
-    file = Path(_STATE.name, "certificate.pem")
-    file.write_text(before + end, "utf-8")
-    os.environ["SSL_CERT_FILE"] = str(file)  # for children
-    certifi.where = lambda: str(file)
-
-
-_trust_one_certificate()
-
-
-def _read_the_same_yaml_once() -> None:
-    """Hundreds of runs have the same settings; to read them takes a fifth of a small run."""
-    read, known = yaml_files.read_yaml, dict[tuple[Any, ...], bytes]()
-
-    def remembered(text: str, source: str, **options: Any) -> yaml_files.Document:
-        key = (text, *sorted(options.items()))
-        if key not in known:
-            known[key] = pickle.dumps(read(text, source, **options))
-        return replace(pickle.loads(known[key]), source=source)
-
-    yaml_files.read_yaml = remembered
-
-
-_read_the_same_yaml_once()
-
-warm_cells.use()
+shortcuts.trust_one_certificate(Path(_STATE.name))
+shortcuts.fork_the_processes_of_sweeps()
 
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
@@ -195,7 +149,8 @@ def _no_network_was_used(network_guard: NetworkGuard) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _warm_children() -> Iterator[None]:
     """Children that use a store have mem0 and Chroma imported already."""
-    warm_children.use_stores_warm(warm_children)
+    if not shortcuts.PLAIN:
+        warm_children.use_stores_warm(warm_children)
     yield
     child_process.end_idle()
     warm_children.use_stores_warm(subprocess)

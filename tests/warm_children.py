@@ -3,7 +3,8 @@
 ``tiermem`` spends a second on imports, and mem0 and Chroma take three more. A warm process is a
 process of its own all the same, with its own id, files, signals and exit code; the process that
 started it is its parent. What is asked of Python itself (an encoding, another program) and any
-system but Linux get a process from scratch. The hash seed of the laws has a server of its own.
+system but Linux get a process from scratch, and so does all with ``TIERMEM_PLAIN=1``. The hash
+seed of the laws has a server of its own.
 """
 
 import atexit
@@ -26,6 +27,8 @@ from typing import Any
 
 from agents.storage.mem0.package import import_mem0
 
+PLAIN = os.environ.get("TIERMEM_PLAIN") == "1"
+"""Whether the suite replaces nothing: see shortcuts.py."""
 SCRIPT = str(Path(sys.executable).with_name("tiermem"))
 MODULES = (
     "agents.bank.history",
@@ -170,7 +173,7 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
 
     def __init__(self, args: Any, **options: Any) -> None:
         arguments = [str(part) for part in args]
-        self._is_warm = _can_be_warm(arguments, options)
+        self._is_warm = not PLAIN and _can_be_warm(arguments, options)
         super().__init__(arguments, **options)
 
     def _execute_child(self, args: Any, *more: Any) -> None:
@@ -312,15 +315,7 @@ def _import_for(command: str, of_mem0: list[str]) -> None:
             importlib.import_module(name)
     for name in [*of_mem0, *(STORE if any(word in command for word in STORE_WORDS) else ())]:
         import_mem0(name)
-    if outputs := sys.modules.get("agents.simulation.runs.outputs"):
-        _write_reports_without_plots(outputs)
     gc.freeze()
-
-
-def _write_reports_without_plots(outputs: Any) -> None:
-    """To draw a report takes longer than the runs of tests; it has tests of its own."""
-    outputs.render_run = lambda results: f"<html>{results.name}</html>"
-    sys.modules["pyarrow"].table({"tick": [1]})  # imports pandas, where it is installed
 
 
 def serve(asked: socket.socket) -> None:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def test_a_file_of_which_a_command_wants_no_test_is_left_out(
     assert not is_left_out(tmp_path / "conftest.py", QUICK)
 
 
+@cache
 def _marks(text: str) -> dict[str, set[str]]:
     """The names of the markers at each test of a file."""
     return {

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-import warm_cells
+import shortcuts
 import warm_children
 from agents.interfaces.cli.progress import Screen
 from agents.storage.files import lock_folder
@@ -45,7 +45,7 @@ TWO_BY_TWO = {
 def _swept(command: Command, scenario_in: Write, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("swept")
     file = write_sweep(scenario_in(folder / "mine", ticks=3), **TWO_BY_TWO)
-    with warm_cells.from_scratch():
+    with shortcuts.spawned_processes_of_sweeps():
         done = command("sweep", file, "--out", folder / "s", "--workers", 2)
     assert done.code == 0, done.err
     (folder / "said").write_text(done.out)
