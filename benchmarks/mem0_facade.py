@@ -56,7 +56,7 @@ class _Embedder:
     """The bank's offline embedder, in the shape of mem0's."""
 
     def __init__(self) -> None:
-        from tiermem.storage.embedding.embedders import OfflineEmbedder
+        from tiermem.storage.embedding import OfflineEmbedder
 
         self._own = OfflineEmbedder()
         self.dims = self._own.dims

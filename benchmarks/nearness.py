@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiermem.simulation.worlds import rumor, town
-from tiermem.storage.embedding.embedders import OfflineEmbedder
+from tiermem.storage.embedding import OfflineEmbedder
 
 PAIRS = {
     "Where does my sister live now?": "Anna moved to Lisbon last spring",

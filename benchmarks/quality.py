@@ -121,7 +121,7 @@ class _Offline:
     """The offline embedder's vectors as mem0 wants them: lists of numbers, of length 1."""
 
     def __init__(self) -> None:
-        from tiermem.storage.embedding.embedders import OfflineEmbedder
+        from tiermem.storage.embedding import OfflineEmbedder
 
         self._embedder = OfflineEmbedder()
 

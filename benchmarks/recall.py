@@ -129,7 +129,7 @@ def notes(files: int, megabytes: int) -> dict[str, float]:
     """Looking at notes that did not change, and the first index of many, beside embedding them."""
     from tiermem import MemoryBank
     from tiermem.notes.markdown import cut
-    from tiermem.storage.embedding.embedders import OfflineEmbedder
+    from tiermem.storage.embedding import OfflineEmbedder
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "bank"

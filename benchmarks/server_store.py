@@ -26,8 +26,8 @@ _MEMORIES_PER_AGENT = 100
 
 def synced(bank: Any) -> tuple[float, list[tuple[str, dict[str, Any], list[float]]]]:
     """Seconds that a sync takes, and the rows that it wrote."""
+    from tiermem.storage.embedding import unit
     from tiermem.storage.mem0.store import payload
-    from tiermem.storage.vectors import unit
 
     start = perf_counter()
     bank.sync()

@@ -40,7 +40,7 @@ def _memories(bank: Any) -> int:
 
 def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
     """Whole ticks, and after each the embedding of its texts alone."""
-    from tiermem.storage.embedding.embedders import OfflineEmbedder
+    from tiermem.storage.embedding import OfflineEmbedder
 
     bank, loop = _market(folder, agents)
     while _memories(bank) < agents * memories:
@@ -155,7 +155,7 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
 
 def _read_added(bank: Any, before: dict[str, int], after: dict[str, int]) -> float:
     """The seconds of one query of each agent, multiplied with the vectors that came in between."""
-    from tiermem.storage.vectors import products
+    from tiermem.storage.embedding import products
 
     resident = bank.engine.state
     vectors = resident.table.vectors

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiermem import MemoryBank
 from tiermem.mem0 import Memory
-from tiermem.storage.embedding.embedders import OfflineEmbedder
+from tiermem.storage.embedding import OfflineEmbedder
 from tiermem.storage.mem0.package import import_mem0
 
 UNUSED = {"provider": "openai", "config": {"api_key": "unused"}}

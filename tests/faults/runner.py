@@ -153,7 +153,7 @@ def main() -> None:
 
     import agents.simulation.runs.run  # noqa: F401
     from agents.simulation.worlds import market  # noqa: F401
-    from agents.storage.embedding.embedders import OfflineEmbedder
+    from agents.storage.embedding import OfflineEmbedder
     from agents.storage.mem0.package import import_mem0
 
     OfflineEmbedder().embed(["the weights are read once"])

@@ -17,17 +17,15 @@ from every_step import Steps, at_most
 
 from agents import MemoryBank
 from agents.simulation.policies.cassette import Cassette, Exchange
+from agents.storage import embedding
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.hashes import Sums
 from agents.storage.columns.sessions import Sessions
 from agents.storage.columns.table import ResidentTable
 from agents.storage.columns.words import KeywordIndex, Vocabulary
-from agents.storage.embedding import cache, embedders
-from agents.storage.embedding.cache import CachedEmbedder
-from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
+from agents.storage.embedding import CachedEmbedder, OfflineEmbedder, WordVectors, quantise
 from agents.storage.state.snapshots import load
 from agents.storage.state.state import State
-from agents.storage.vectors import quantise
 from agents.telling.trust import origins_of
 from examples import number_by_profile
 
@@ -81,10 +79,10 @@ def faults(
                 yield step
 
 
-@pytest.mark.parametrize("of", [cache._Newest, WordVectors])
+@pytest.mark.parametrize("of", [embedding._Newest, WordVectors])
 def test_the_vectors_of_texts_stay_right(of: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_LETTERS", 12)
-    monkeypatch.setattr(embedders, "_MOST", 12)
+    monkeypatch.setattr(embedding, "_LETTERS_EACH", 12)
+    monkeypatch.setattr(embedding, "_MOST_WORDS", 12)
     every = sorted({text for batch in BATCHES for text in batch})
     right = dict(zip(every, quantise(OfflineEmbedder().embed(every), 256, len(every)), strict=True))
     kept: CachedEmbedder

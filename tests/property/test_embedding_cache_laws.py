@@ -7,9 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.storage.embedding.cache import CachedEmbedder
-from agents.storage.embedding.embedders import OfflineEmbedder
-from agents.storage.vectors import quantise
+from agents.storage.embedding import CachedEmbedder, OfflineEmbedder, quantise
 
 _TEXTS = [f"text {n}" for n in range(9)]
 _BATCHES = st.lists(st.sampled_from(_TEXTS), max_size=14)

@@ -31,8 +31,8 @@ from agents.memory.records import KINDS, check_tags, id_prefix
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.agents import Population
+from agents.storage.embedding import norms, quantise
 from agents.storage.state import snapshots
-from agents.storage.vectors import norms, quantise
 from asking import asked, asker
 from examples import examples
 from tiermem.testing import SmallEmbedder

@@ -12,10 +12,9 @@ import pytest
 
 from agents import MemoryBank
 from agents.memory.metadata import SharedMetadata
+from agents.storage import embedding
 from agents.storage.columns import words
-from agents.storage.embedding import embedders
-from agents.storage.embedding.cache import CachedEmbedder
-from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
+from agents.storage.embedding import CachedEmbedder, OfflineEmbedder, WordVectors
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, ROOT, value
 
@@ -25,7 +24,7 @@ SOURCE = ROOT / "src" / "agents"
 # languages and operations, and the folder of the user's key.
 FIXED = {
     "config/load.py": {"_types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
-    "storage/embedding/embedders.py": {"_weights"},
+    "storage/embedding.py": {"_weights"},
     "storage/mem0/package.py": {"_both", "_modules_in"},
     "storage/columns/words.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
@@ -74,10 +73,10 @@ def test_a_text_that_is_not_kept_has_the_same_vector() -> None:
 @pytest.mark.slow
 def test_the_words_of_the_offline_embedder_are_bounded() -> None:
     words = WordVectors(OfflineEmbedder())
-    for start in range(0, 3 * embedders._MOST, 5_000):
+    for start in range(0, 3 * embedding._MOST_WORDS, 5_000):
         list(words.of([[f"w{number}" for number in range(start, start + 5_000)]]))
-        assert len(words._places) <= embedders._MOST
-    assert len(words._vectors) <= 2 * embedders._MOST
+        assert len(words._places) <= embedding._MOST_WORDS
+    assert len(words._vectors) <= 2 * embedding._MOST_WORDS
 
 
 def test_a_word_gets_the_row_of_a_forgotten_word() -> None:
@@ -93,7 +92,7 @@ def test_a_word_gets_the_row_of_a_forgotten_word() -> None:
 _EMBEDS_NEW_TEXTS = """
 import ctypes
 from pathlib import Path
-from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.storage.embedding import OfflineEmbedder
 
 def kilobytes():
     ctypes.CDLL(None).malloc_trim(0)  # memory that was given back earlier would hide the growth

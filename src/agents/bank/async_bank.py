@@ -15,7 +15,7 @@ from ..errors import BankError
 from ..memory.records import Reembedding
 from ..notes.agent_notes import AgentNotes
 from ..notes.watching import NoteWatch
-from ..storage.embedding.embedders import Embedder
+from ..storage.embedding import Embedder
 from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
 from .memory_bank import Group, MemoryBank

@@ -18,7 +18,7 @@ from ..memory.records import Reembedding
 from ..memory.requests import check_whole
 from ..storage import checkpoint
 from ..storage.beside_journal import lost_journal, mark
-from ..storage.embedding.embedders import Embedder
+from ..storage.embedding import Embedder
 from ..storage.files import BankLock, lock_folder, make_folder
 from ..storage.identity import checked_embedder, with_embedder, with_new_id
 from ..storage.journal.journal import Journal

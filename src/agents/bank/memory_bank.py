@@ -20,7 +20,7 @@ from ..notes.index import Synced
 from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
 from ..storage import checkpoint
-from ..storage.embedding.embedders import Embedder
+from ..storage.embedding import Embedder
 from ..storage.files import OneWriter
 from ..storage.store_sync import Progress
 from ..telling import groups, tell

@@ -17,7 +17,7 @@ from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
 from ..storage.beside_journal import lost_journal, mark
-from ..storage.embedding.embedders import Embedder
+from ..storage.embedding import Embedder
 from ..storage.files import BankLock, lock_folder, sweep_bank
 from ..storage.identity import Guard, prepare
 from ..storage.journal.journal import Journal

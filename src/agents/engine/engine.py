@@ -26,8 +26,7 @@ from ..rules.temperature import Decay, HotLimits, idle_limits
 from ..rules.tiers import Caps
 from ..search.request import SearchRequest
 from ..search.search import Found, Search
-from ..storage.embedding.cache import CachedEmbedder
-from ..storage.embedding.embedders import Embedder
+from ..storage.embedding import CachedEmbedder, Embedder
 from ..storage.files import BankLock, OneWriter
 from ..storage.identity import Guard
 from ..storage.interrupts import (

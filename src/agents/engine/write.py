@@ -17,13 +17,13 @@ from ..memory.sources import own_metadata
 from ..memory.tiers import Retention, Temperature, Tier, parse_temperature
 from ..rules.temperature import initial_temperature
 from ..rules.words import normal_text
+from ..storage.embedding import Quantised
 from ..storage.interrupts import gc_paused
 from ..storage.mem0.models import Extractor, Message
 from ..storage.mem0.store import payload
 from ..storage.note import note_of
 from ..storage.state.links import live_version, superseding
 from ..storage.state.state import Accesses
-from ..storage.vectors import Quantised
 from .engine import Engine
 from .move import expire_of, set_tier, spill_over_limits
 from .read import find

@@ -25,8 +25,7 @@ from ..memory.records import KEY, KINDS, Memory, check_tags, sequence_of
 from ..memory.requests import NewMemories, NewMemory, check_agent_id
 from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_text
 from ..memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, TIER_VALUES, Retention, Temperature, Tier
-from ..storage.embedding.cache import CachedEmbedder
-from ..storage.embedding.embedders import NoEmbedder
+from ..storage.embedding import CachedEmbedder, NoEmbedder
 from ..storage.files import TemporaryFolder
 from ..storage.mem0.child_process import read_rows
 from ..storage.mem0.package import check_vector_store

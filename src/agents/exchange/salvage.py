@@ -11,7 +11,7 @@ from ..config.load import load_settings
 from ..engine.engine import Engine
 from ..errors import InvalidInput
 from ..memory.context import approximate_tokens
-from ..storage.embedding.embedders import NoEmbedder
+from ..storage.embedding import NoEmbedder
 from ..storage.salvage import Salvage
 from ..storage.salvage import salvage as read_whole
 from .row_files import exported, exported_boards

@@ -202,8 +202,7 @@ def _space(place: Path, what: str) -> Findings:
 
 def embedding(embedder: Any = None) -> Findings:
     """Whether an embedder, by default the offline one, gives two texts different vectors."""
-    from ..storage.embedding.cache import CachedEmbedder
-    from ..storage.embedding.embedders import OfflineEmbedder
+    from ..storage.embedding import CachedEmbedder, OfflineEmbedder
 
     embedder = embedder or OfflineEmbedder()
     one, other = CachedEmbedder(embedder, 0, lambda _: {}).encode(["the sea", "a tax form"])

@@ -15,7 +15,7 @@ from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
 from ..memory.requests import NewMemories, check_content, check_new
 from ..memory.tiers import Retention, Tier
-from ..storage.embedding.cache import CachedEmbedder
+from ..storage.embedding import CachedEmbedder
 from ..storage.note import Note, is_transcript
 from .files import (
     NoteFiles,

@@ -11,10 +11,10 @@ from ..memory.filters import Filter
 from ..memory.records import PLAIN, Hit, Memory, sequence_of
 from ..memory.tiers import TEMPERATURE_NAMES, Retention, Temperature
 from ..storage.columns.agent_columns import AgentColumns
+from ..storage.embedding import Quantised
 from ..storage.record import ColdFact, Record
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
-from ..storage.vectors import Quantised
 from .rank import Ranker, similarities
 from .request import Scope, SearchRequest, pinned_in
 from .score import ColdCandidates, HybridScore, lives_of_shelved

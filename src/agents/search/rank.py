@@ -17,8 +17,8 @@ from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..storage.columns.agent_columns import AgentColumns
+from ..storage.embedding import Quantised, norms, products
 from ..storage.state.state import Accesses, State, split_by_count
-from ..storage.vectors import Quantised, norms, products
 from .request import Scope, pinned_in
 from .score import HybridScore
 

@@ -29,10 +29,8 @@ from ..rules.words import ascii_of, folded, root
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.columns.sessions import SESSION, Sessions
 from ..storage.columns.words import Query, Vocabulary
-from ..storage.embedding.cache import CachedEmbedder
-from ..storage.embedding.embedders import NoEmbedder
+from ..storage.embedding import CachedEmbedder, NoEmbedder, Quantised, quantise
 from ..storage.record import Record
-from ..storage.vectors import Quantised, quantise
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

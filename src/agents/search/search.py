@@ -9,7 +9,7 @@ from ..memory.filters import ANY
 from ..memory.records import Explanation, Hit, Hits, Memory
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
-from ..storage.embedding.cache import CachedEmbedder
+from ..storage.embedding import CachedEmbedder
 from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from .cold import ColdSearch

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..config.settings import Settings, StoreSettings
 from ..errors import BankDamaged, EmbedderError, Untrusted
-from .embedding.embedders import Embedder, NoEmbedder, OfflineEmbedder, as_embedder
+from .embedding import Embedder, NoEmbedder, OfflineEmbedder, as_embedder
 from .files import new_file, replace_file
 from .journal.journal import Journal
 from .mem0.models import Mem0Embedder

@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 from ..errors import CommitFailed
 from ..memory.events import Added, decode
 from .beside_journal import records_of
-from .embedding.cache import CachedEmbedder, key_of
-from .embedding.embedders import Embedder
+from .embedding import CachedEmbedder, Embedder, Quantised, key_of, unit
 from .journal.file import Commit, SnapshotRow, chained
 from .journal.journal import Journal
 from .record import Record, digests_of
 from .shelf import seal_of, stored_in
 from .sqlite import discard, make_private
 from .state import snapshots
-from .vectors import Quantised, unit
 
 VectorsOf = Callable[[Sequence[str | None]], bytes]
 """The vectors of texts, one behind the other; zeros for None, a text that was purged."""

@@ -34,12 +34,12 @@ from ..memory.events import (
 from ..memory.records import Memory, memory_id
 from ..memory.tiers import Retention
 from .beside_journal import checkpoints_before_purge
+from .embedding import Quantised, unit
 from .files import TemporaryFolder
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
 from .once import once
 from .state.state import State
-from .vectors import Quantised, unit
 
 logger = logging.getLogger(__name__)
 

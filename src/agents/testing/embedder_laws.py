@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ..bank.memory_bank import MemoryBank
-from ..storage.embedding.embedders import Embedder, NoEmbedder
+from ..storage.embedding import Embedder, NoEmbedder
 from .laws import DoesNotApply, for_all, law, must
 from .processes import another_hash_seed, elsewhere
 from .strategies import contents

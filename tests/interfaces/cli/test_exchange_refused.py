@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from exchanges import GOOD, contents, write
 
-from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.storage.embedding import OfflineEmbedder
 
 pytestmark = pytest.mark.slow_after(1)
 

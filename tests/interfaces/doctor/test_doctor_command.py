@@ -14,7 +14,7 @@ import pytest
 
 import warm_children
 from agents import EmbedderError, MemoryBank
-from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.storage.embedding import OfflineEmbedder
 from agents.storage.state.ledger import Ledger
 from banks import change
 

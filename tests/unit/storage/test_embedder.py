@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agents import EmbedderError, MemoryBank
-from agents.storage.embedding.embedders import Embedder, OfflineEmbedder
+from agents.storage.embedding import Embedder, OfflineEmbedder
 from embedders import Counting, Directions, FromFunction, Noise
 
 MakeBank = Callable[..., MemoryBank]
@@ -209,8 +209,8 @@ def test_nothing_is_kept_of_the_words_of_a_memory_that_is_forgotten() -> None:
 
 
 def test_words_that_are_kept_are_bounded(monkeypatch: Any) -> None:
-    monkeypatch.setattr("agents.storage.embedding.embedders._MOST", 8)
-    monkeypatch.setattr("agents.storage.embedding.embedders._LETTERS", 40)
+    monkeypatch.setattr("agents.storage.embedding._MOST_WORDS", 8)
+    monkeypatch.setattr("agents.storage.embedding._MOST_LETTERS", 40)
     with MemoryBank.ephemeral(preset="vector") as bank:
         alice, words = bank.agent("alice"), bank.engine.embedder.words
         plain = OfflineEmbedder()

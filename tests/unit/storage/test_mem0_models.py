@@ -12,7 +12,7 @@ import pytest
 
 from agents import BankClosed, EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
 from agents.config.settings import EmbedderSettings, LlmSettings
-from agents.storage.embedding.cache import CachedEmbedder
+from agents.storage.embedding import CachedEmbedder
 from agents.storage.mem0 import models
 from openai_server import OpenAIServer
 

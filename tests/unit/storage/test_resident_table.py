@@ -17,7 +17,7 @@ from agents import MemoryBank
 from agents.search import rank as scoring
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.table import ResidentTable
-from agents.storage.vectors import products
+from agents.storage.embedding import products
 
 NAMES = [f"agent_{number}" for number in range(7)]
 

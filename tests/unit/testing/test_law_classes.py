@@ -11,7 +11,7 @@ from model.memories import Rules
 
 from agents import MemoryBank
 from agents.simulation.tick.loop import Loop
-from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.storage.embedding import OfflineEmbedder
 from agents.storage.mem0.store_child import connect
 from examples import examples
 from tiermem.testing import (

@@ -11,7 +11,7 @@ from agents import AsyncMemoryBank
 from agents.simulation.policies.scripted import Scripted
 from agents.simulation.worlds.household import Household
 from agents.simulation.worlds.market import Market
-from agents.storage.embedding.embedders import NoEmbedder
+from agents.storage.embedding import NoEmbedder
 from embedders import Directions, Noise
 from examples import examples
 from tiermem.testing import AgentMemoryLaws, EmbedderLaws, PolicyLaws, SmallEmbedder, WorldLaws

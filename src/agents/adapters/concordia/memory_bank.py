@@ -15,7 +15,7 @@ from ...errors import EmbedderError, InvalidInput
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ...storage.columns.agent_columns import AgentColumns
-from ...storage.vectors import Quantised, unit
+from ...storage.embedding import Quantised, unit
 from ..removing import remove
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any, Self
 
 from ...errors import BankNotFound, RunError, TierMemError
-from ...storage.embedding.embedders import OfflineEmbedder
+from ...storage.embedding import OfflineEmbedder
 from ...version import __version__
 from . import agent_view, comparing, life_view, run_view, sweeps
 from .inspected import Inspected

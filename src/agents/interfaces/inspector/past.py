@@ -20,8 +20,7 @@ from ...engine.engine import Engine
 from ...memory.context import approximate_tokens
 from ...memory.events import parsed
 from ...memory.records import Explanation, Memory
-from ...storage.embedding.cache import keys_of
-from ...storage.embedding.embedders import Embedder
+from ...storage.embedding import Embedder, keys_of
 from ...storage.identity import Guard, prepare
 from ...storage.journal.file import SnapshotRow
 from ...storage.journal.journal import Journal

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...storage.vectors import norms, product_dtype
+from ...storage.embedding import norms, product_dtype
 from .columns import NOT_GONE, Columns, Numbers
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.tiers import TIER_NAMES
-from ...storage.vectors import norms, product_dtype, products
+from ...storage.embedding import norms, product_dtype, products
 from ..tick.decision_log import asked_first
 from .columns import NOT_GONE, Columns, Numbers
 

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidInput, MemoryNotFound, RunError
 from ...memory.tiers import TIER_NAMES, Tier
-from ...storage.embedding.cache import keys_of
-from ...storage.embedding.embedders import OfflineEmbedder
+from ...storage.embedding import OfflineEmbedder, keys_of, quantise
 from ...storage.journal.journal import Journal
 from ...storage.once import once
-from ...storage.vectors import quantise
 from . import beliefs, forgetting, spread
 from .columns import Columns
 

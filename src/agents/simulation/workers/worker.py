@@ -18,7 +18,7 @@ from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
 from ...memory.records import Hits
-from ...storage.embedding.embedders import Embedder
+from ...storage.embedding import Embedder
 from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from ..tick.act import read_action

@@ -14,9 +14,9 @@ from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
 from ...rules.temperature import relevance
 from ...rules.tiers import Occupant, age, axes_of, entered
+from ..embedding import Quantised, norms
 from ..note import Note
 from ..record import MOST_RECALLS, Record
-from ..vectors import Quantised, norms
 from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
 from .hashes import number_of
 from .sessions import Sessions

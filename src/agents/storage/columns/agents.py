@@ -14,7 +14,7 @@ from ...memory.events import Additions
 from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, Traits
 from ...memory.tiers import Temperature
-from ..vectors import Quantised, norms
+from ..embedding import Quantised, norms
 from .agent_columns import AgentColumns
 from .hashes import DIGEST, sums_of
 from .table import WIDTH, ResidentTable, Rows, portions, rows_of

@@ -20,7 +20,7 @@ from ...memory.metadata import KeptMetadata, SharedMetadata
 from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memories_of
 from ...memory.tiers import Temperature, Tier
 from ...rules.temperature import begun, relevances
-from ..vectors import Quantised
+from ..embedding import Quantised
 from .hashes import Limbs, Sums, of_activities, of_memories, sums_of
 
 Rows = NDArray[np.intp]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ...memory.records import Memory
 from ..beside_journal import Found, doubt, find_records, records_of
-from ..embedding.cache import keys_of
+from ..embedding import keys_of
 from ..interrupts import first
 from ..note import is_transcript
 from ..shelf import Changes, ShelfTable

@@ -35,11 +35,11 @@ from ...memory.records import Memory
 from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
+from ..embedding import Quantised, norms
 from ..interrupts import gc_paused, hold_signals, let_signals_come, whole
 from ..journal.journal import Journal, Key, Purge, chunks_in, kept_chunks
 from ..journal.ticks import TickNote
 from ..note import kept_of
-from ..vectors import Quantised, norms
 from . import snapshots
 from .snapshots import load, replay
 from .state import Accesses, AddedMemories, State, needs_room, numbered

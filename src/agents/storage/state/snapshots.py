@@ -19,11 +19,11 @@ from ...memory.records import Traits, traits
 from ..columns.agent_columns import NUMBERS, AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings
+from ..embedding import Quantised, norms
 from ..journal.file import SnapshotRow
 from ..journal.journal import Journal, Purge, Redaction
 from ..note import Note
 from ..shelf import ShelfTable
-from ..vectors import Quantised, norms
 from .state import State
 
 _Value = TypeVar("_Value")

@@ -33,11 +33,11 @@ from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings
 from ..columns.table import WIDTH
+from ..embedding import Quantised
 from ..journal.journal import Journal
 from ..note import Note
 from ..record import MOST_RECALLS, Record
 from ..shelf import Shelf
-from ..vectors import Quantised
 
 _COLD = int(Temperature.COLD)
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)

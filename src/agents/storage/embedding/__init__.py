@@ -1,1 +1,0 @@
-"""Text to vectors of whole numbers."""
