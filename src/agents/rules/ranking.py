@@ -142,6 +142,9 @@ EXCLUDED = -1.0
 """The score of a pinned memory and of padding, which are not candidates; scores are in [0, 1]."""
 
 
+_FOLDS = 8
+
+
 class Ranked(NamedTuple):
     """For each agent its candidates, best first; the row of an agent is filled to its count."""
 
@@ -189,6 +192,26 @@ def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranke
     return Ranked(columns, candidate_scores, boosted, counts)
 
 
+def rank_one(scores: Floats, boosts: Boosts, wanted: int, multiplier: int) -> tuple[Rows, Floats]:
+    """:func:`rank` for one agent, to the same bits, in a quarter of the time.
+
+    The columns of its candidates and their scores, best first.
+    """
+    width = len(scores)
+    most = min(wanted * multiplier, width)
+    if most == 0:
+        return np.empty(0, np.intp), np.empty(0)
+    reach = 0.0
+    if width > _FOLDS * most:  # or all may as well be sorted
+        reach = max(float(_within_reach(scores[None], most)[0]), 0.0)
+    columns = (scores >= reach).nonzero()[0][::-1]
+    candidates = scores.take(columns)
+    order = (-candidates).argsort(kind="stable")[:most]
+    columns, candidates = columns.take(order), candidates.take(order)
+    order = (-(candidates + boosts(columns))).argsort(kind="stable")
+    return columns.take(order), candidates.take(order)
+
+
 def _within_reach(scores: Floats, most: int) -> Floats:
     """For each row a score that at least ``most`` of its scores reach, and few more.
 
@@ -198,7 +221,7 @@ def _within_reach(scores: Floats, most: int) -> Floats:
     that the cut leaves over.
     """
     agents, width = scores.shape
-    folds = min(8, width // (4 * most))
+    folds = min(_FOLDS, width // (4 * most))
     if folds > 1:
         width //= folds
         scores = scores[:, : folds * width].reshape(agents, folds, width).max(axis=1)

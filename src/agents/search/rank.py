@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
-from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
+from ..rules.ranking import EXCLUDED, Boosts, Floats, Ranked, rank, rank_one
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import Quantised, norms, products
 from ..storage.state.state import Accesses, State, split_by_count
@@ -102,6 +102,12 @@ class Ranker:
 
         Returns the same memories as columns.
         """
+        if len(worded) == 1:  # as for every caller but a simulation
+            (place,) = worded
+            results[place], accesses = self._best_of_one(
+                blocks[place], asked, limit, scopes[place], place
+            )
+            return [accesses]
         given: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
         for group in score(chosen, asked.vectors, own_scopes, asked, self.weigher):
@@ -212,6 +218,51 @@ class Ranker:
 
     # One agent
 
+    def _best_of_one(
+        self,
+        block: AgentColumns,
+        asked: HybridScore,
+        limit: int,
+        scope: Scope | None,
+        place: int,
+    ) -> tuple[Hits, Accesses]:
+        """:meth:`best` for one query alone, to the same bits, in half the time.
+
+        ``place`` is the number of the search.
+        """
+        size = block.size
+        scores, evidence = _scores_of_one(block, asked, scope)
+        front = list(block.pinned if scope is None else scope.front)
+        first = scores[front]
+        scores[front] = EXCLUDED
+        matches: Iterable[float | None] = repeat(None)
+        if scope is not None:
+            if scope.hidden is not None:
+                scores[scope.hidden] = EXCLUDED
+            if scope.min_score > 0.0:
+                scores[evidence < scope.min_score] = EXCLUDED
+        factors = None if self.weigher is None else self.weigher.factors(block)
+        if factors is not None:
+            first *= factors[front]
+            scores[scores > 0.0] *= factors[scores > 0.0]
+        tiers, boost_of = block.tiers, self._boost_array
+
+        def boosts(columns: NDArray[np.intp]) -> Floats:
+            found: Floats = boost_of.take(tiers.take(columns))
+            return found if factors is None else found * factors.take(columns)
+
+        wanted = min(max(limit - pinned_in(block, scope), 0), size)
+        columns, ranked = rank_one(scores, boosts, wanted, self.multiplier)
+        columns = columns[:wanted]
+        rows = np.concatenate([np.array(front, np.intp), columns])
+        given = np.concatenate([first, ranked[:wanted]])
+        if scope is not None and scope.min_score > 0.0:
+            matches = [*[None] * len(front), *evidence.take(columns).tolist()]
+        hits = Hits(self._hits(block, rows.tolist(), given.tolist(), matches))
+        sequences = block.figures[:, 0].take(rows)
+        counts = np.array([len(rows)], np.intp)
+        return hits, Accesses([place], counts, sequences, given, rows + block.start)
+
     def candidates(
         self, block: AgentColumns, asked: HybridScore, most: int, scope: Scope | None
     ) -> list[Hit]:
@@ -286,15 +337,23 @@ class Ranker:
         matches = scored.matches.get(0)
         return hits if matches is None else _matched(hits, matches[columns].tolist())
 
-    def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
+    def _hits(
+        self,
+        block: AgentColumns,
+        columns: list[int],
+        scores: Iterable[float],
+        matches: Iterable[float | None] = repeat(None),
+    ) -> list[Hit]:
         memories = block.memories(columns)
         boosts = [self._boosts[memory.tier] for memory in memories]
         factors = None if self.weigher is None else self.weigher.factors(block)
         if factors is not None:
             boosts = [boost * factors.item(at) for at, boost in zip(columns, boosts, strict=True)]
         return [
-            Hit(memory, similarity, boost, similarity + boost)
-            for memory, similarity, boost in zip(memories, scores, boosts, strict=False)
+            Hit(memory, similarity, boost, similarity + boost, match)
+            for memory, similarity, boost, match in zip(
+                memories, scores, boosts, matches, strict=False
+            )
         ]
 
     def first(self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]) -> list[Hit]:
@@ -331,6 +390,19 @@ def score(
         group = _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
         yield group if weigher is None else _weighed(group, blocks, weigher)
         start = stop
+
+
+def _scores_of_one(
+    block: AgentColumns, asked: HybridScore, scope: Scope | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The scores of an agent's memories for the only query of ``asked``, and their evidence."""
+    scores = similarities(block.vectors(), asked.vectors[0], block.norms)
+    if asked.is_plain:
+        return scores.copy(), scores
+    weighed = scope is not None and scope.min_score > 0.0
+    hidden = None if scope is None else scope.hidden
+    parts = asked.parts(0, scores, weighed=weighed, hidden=hidden)
+    return parts.score.copy(), parts.evidence
 
 
 def _score_group(
@@ -415,11 +487,16 @@ def _weighed(group: Scored, blocks: Sequence[AgentColumns], weigher: Weigher) ->
     )
 
 
-def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
-    """The cosine similarity of each row to a query, the same bits as :func:`score` gives."""
-    lengths = norms(vectors) * norms(query[None])[0]
-    scores: NDArray[np.float64] = np.clip(products(vectors, query) / lengths, 0.0, 1.0)
-    return scores
+def similarities(
+    vectors: Quantised, query: Quantised, lengths: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """The cosine similarity of each row to a query, the same bits as :func:`score` gives.
+
+    ``lengths`` are those of the rows, if they are known.
+    """
+    own = norms(vectors) if lengths is None else lengths
+    scores: NDArray[np.float64] = products(vectors, query) / (own * norms(query[None])[0])
+    return np.minimum(np.maximum(scores, 0.0, out=scores), 1.0, out=scores)
 
 
 def _runs(values: NDArray[np.float64], first: NDArray[np.intp], width: int) -> NDArray[np.float64]:

@@ -166,7 +166,7 @@ def _newest(having: Having, roots: Sequence[str], most: int | None) -> dict[int,
 
 # Queries and what they make of memories
 
-_UNHEARD = 1024.0
+_UNHEARD = np.array([1024.0])
 """The weight of a word that no memory has."""
 
 
@@ -541,7 +541,7 @@ class QueryReader:
         rows = np.zeros((len(texts), dims))
         for index, each in enumerate(weighted):
             if each is not None:
-                weights = np.append(each.weights, _UNHEARD)[each.query.places]
+                weights = np.concatenate([each.weights, _UNHEARD])[each.query.places]
                 rows[index] = weights @ next(words)
         vectors = quantise(rows, dims, len(texts))
         if plain:

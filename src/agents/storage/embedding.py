@@ -387,7 +387,11 @@ class WordVectors:
                 return None
             self._learn(new, words)
             places = list(map(self._places.get, words))
-        rows, lengths = np.array(places, np.intp), np.array(counts, np.intp)
+        rows = np.array(places, np.intp)
+        if len(counts) == 1:  # as of most single calls
+            alone: NDArray[np.int32] = self._vectors[rows].sum(axis=0, dtype=np.int32)
+            return alone[None]
+        lengths = np.array(counts, np.intp)
         starts = np.cumsum(lengths) - lengths
         sums = np.empty((len(counts), self._vectors.shape[1]), np.int32)
         for length in np.unique(lengths).tolist():

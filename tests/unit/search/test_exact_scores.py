@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from agents import Hits, MemoryBank
+from agents.memory.filters import parse_filter
+from agents.search.request import SearchRequest
 from embedders import FromFunction, Noise
 
 MakeBank = Callable[..., MemoryBank]
@@ -53,6 +55,33 @@ def test_single_batched_and_reordered_calls_agree_bit_for_bit(
     parts = [requests[i : i + 5] for i in range(0, len(requests), 5)]
     in_parts = itertools.chain.from_iterable(bank.search_many(part, 8) for part in parts)
     assert bits(list(in_parts)) == expected
+
+
+@pytest.mark.parametrize("least", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+def test_a_single_search_with_a_filter_gives_the_bits_of_a_batch(
+    make_bank: MakeBank, least: float, trusted: bool, mode: str
+) -> None:
+    """The same search twice is a batch; each time it gives what it gives alone."""
+    bank = make_bank(embedder=Noise(16), retrieval={"mode": mode, "trust": trusted})
+    filled(bank)
+    ann, bob = bank.agent("agent0"), bank.agent("agent1")
+    for memory in bob.all()[:9]:
+        bob.tell(ann.agent_id, memory.id)
+    ann.trust(bob.agent_id, 0.25)
+    ann.add("agent0 forgets 3", "important", {"place": "bay"}, ttl=1)
+    ann.add_many([(f"agent0 remembers {n} too", 3, {"place": "bay"}) for n in range(5)])
+    bank.advance(1)
+    for filters in (None, {"metadata.place": "bay"}):
+        only = parse_filter(min_score=least, filters=filters)
+        for query, limit in itertools.product(("remembers 3", "agent0 bay"), (0, 1, 8, 1000)):
+            with bank.engine.observing():
+                (alone,) = bank.engine.find(SearchRequest(["agent0"], [query], limit, only=only))
+                batch = SearchRequest(["agent0"] * 2, [query] * 2, limit, only=only)
+                pair = bank.engine.find(batch)
+            assert [list(hits) for hits in pair] == [list(alone)] * 2
+            assert bits(pair) == bits([alone]) * 2
 
 
 @pytest.mark.parametrize("dims", [3, 256, 1041])

@@ -15,13 +15,14 @@ from ...memory.records import Memory as Record
 from ...memory.tiers import Retention, Tier
 from ...storage.mem0.package import extraction_failed
 from ...telling.groups import board_of
+from ..names import text_of
 from ..removing import remove
 from .configs import bank_of
 from .filters import read_filters
 from .finding import Finder
 from .messages import PROCEDURAL, chat_of, check_memory_type, said
 from .payloads import checked_date, id_of, item, kept, payload, without_ids
-from .scopes import IDS, Scopes, checked_ids, required
+from .scopes import IDS, Scopes, checked_ids, owner_of, required
 from .versions import live, rows_of
 
 logger = logging.getLogger(__name__)
@@ -136,17 +137,21 @@ class Memory:
         """Store texts, each with what its message says beside it; results as mem0 gives them."""
         if not texts:
             return []
-        with self.bank.transaction():
-            agent = self.bank.agent(self._scopes.agent_id(ids))
-            owner = self._scopes.owner(agent.agent_id)
-            rest = {name: value for name, value in ids.items() if name != owner.name}
-            rows = []
-            for text, said_so in texts:
-                times = {} if "created_at" in own else {"created_at": self._now().isoformat()}
-                metadata, value, tier = kept({**own, **times, **said_so, **rest})
-                options = {"kind": kind, "value": value or None}
-                rows.append((text, tier, metadata, options))
+        agent = self.bank.agent(self._scopes.agent_id(ids))
+        owner = owner_of(ids)
+        rest = {name: value for name, value in ids.items() if name != owner.name}
+        rows = []
+        for text, said_so in texts:
+            times = {} if "created_at" in own else {"created_at": self._now().isoformat()}
+            metadata, value, tier = kept({**own, **times, **said_so, **rest})
+            options = {"kind": kind, "value": value or None}
+            rows.append((text, tier, metadata, options))
+        if text_of(agent.agent_id) is not None:
             stored = agent.add_many(rows)
+        else:
+            with self.bank.transaction():  # the bank keeps the owner's long name as well
+                self._scopes.keep(owner)
+                stored = agent.add_many(rows)
         return [
             {"id": id_of(memory), "memory": memory.content, "event": "ADD"}
             | ({"actor_id": more.get("actor_id"), "role": more["role"]} if more else {})
@@ -156,8 +161,7 @@ class Memory:
     def _extracted(
         self, ids: dict[str, str], chat: list[dict[str, Any]], prompt: str | None, procedural: bool
     ) -> list[str]:
-        with self.bank.engine.using():
-            agent = self._scopes.agent_id(ids)
+        agent = self._scopes.agent_id(ids)
         try:
             return extract(self.bank.engine, agent, chat, prompt=prompt, procedural=procedural)
         except ExtractionError as error:

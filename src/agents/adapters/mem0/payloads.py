@@ -27,6 +27,8 @@ _SHOWN: Final = (*IDS, "actor_id", "role", "attributed_to", "expiration_date")
 """What a result shows beside the metadata."""
 _DERIVED: Final = frozenset({"data", "hash", "id", "text_lemmatized", "updated_at"})
 """What mem0 sets itself; metadata with these names is lost."""
+_OF_THE_BANK: Final = frozenset({KEY, VALUE, SOURCE})
+"""Metadata that the bank keeps for itself."""
 _IDENTITY = frozenset({*IDS, "actor_id"})
 _MOST_FLAT = 12_000
 """How many bytes of metadata stay flat; the bank takes 16,384 with the names of its own."""
@@ -82,14 +84,15 @@ def whole(metadata: Metadata) -> Mapping[str, Any]:
 
 def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
     """A memory's payload; ``tier`` is there if it was given, or if it is not normal."""
-    result = dict(whole(memory.metadata))
-    for name in (KEY, VALUE, SOURCE):
-        result.pop(name, None)
-    if _PREFIX in "".join(result):
-        result = {name.removeprefix(_PREFIX): value for name, value in result.items()}
-    named = tier_of(result["tier"]) if "tier" in result else None
-    if named is not memory.tier and not (memory.tier is Tier.NORMAL and named is None):
-        result["tier"] = TIER_NAMES[memory.tier]
+    result = {
+        name.removeprefix(_PREFIX): value
+        for name, value in whole(memory.metadata).items()
+        if name not in _OF_THE_BANK
+    }
+    if memory.tier is not Tier.NORMAL or "tier" in result:
+        named = tier_of(result.get("tier"))
+        if named is not memory.tier and not (memory.tier is Tier.NORMAL and named is None):
+            result["tier"] = TIER_NAMES[memory.tier]
     result.setdefault("updated_at", result.setdefault("created_at", None))
     result[owner.name] = owner.value
     return result

@@ -85,9 +85,11 @@ class Scopes:
 
     def agent_id(self, ids: Mapping[str, str]) -> str:
         """The agent that a new memory with these ids belongs to."""
-        text = _text(_owner(ids))
-        self._names.keep(text)
-        return self._names.agent_id(text)
+        return self._names.agent_id(_text(owner_of(ids)))
+
+    def keep(self, owner: Owner) -> None:
+        """Keep the name of an owner, if it is longer than an agent id."""
+        self._names.keep(_text(owner))
 
     def owner(self, agent_id: str) -> Owner:
         """Whom an agent of the bank stands for. One whose text is unknown is a user of that id."""
@@ -128,7 +130,8 @@ class Scopes:
         return self._prefixes.get(prefix)
 
 
-def _owner(ids: Mapping[str, str]) -> Owner:
+def owner_of(ids: Mapping[str, str]) -> Owner:
+    """Whom a new memory with these ids belongs to."""
     name = next(name for name in IDS if name in ids)
     return Owner(name, ids[name])
 
