@@ -30,7 +30,10 @@ sys.path.insert(0, sys.argv[3])
 from tiermem.simulation.runs.run import Run
 from tiermem.simulation.runs.placement import Placement
 with Run.open(Path(sys.argv[1]), engine=Placement("processes", int(sys.argv[2]))) as run:
-    for link in run._driver._links if run._driver else (run._begin_workers())._links:
+    if run.driver is None:
+        run._begin_workers()
+    assert run.driver is not None
+    for link in run.driver._links:
         print(link.process.pid, flush=True)
     print("begun", flush=True)
     for record in run.advance(run.settings.simulation.ticks):

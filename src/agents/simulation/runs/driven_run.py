@@ -22,7 +22,7 @@ from ...memory.requests import check_agent_id, check_new
 from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..tick.decision_log import DONE, FAILED, DecisionLog
-from ..tick.record import do_what_is_due, tick_counts, tick_record
+from ..tick.minds import do_what_is_due, record_tick, tick_counts
 from ..tick.remember import Repeats
 from ..tick.user_code import check_number
 from ..worlds.outside import Outside
@@ -298,13 +298,9 @@ class OutsideRun:
         self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
     ) -> None:
         agents = list(self._agents)  # all that ever came: the log has a place for each
-        bank, counts = self.bank, tick_counts(self.bank, found)
-        record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
-        record["agents"] = len(agents)
+        counts = {**tick_counts(self.bank, found), "agents": len(agents)}
         state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
-        kept = (log.retrieved, log.packed()) if log else (b"", b"")
-        bank.ticks.record(record, state, *kept)
-        self.record = record
+        self.record = record_tick(self.bank, counts, metrics, state, log)
 
     def _numbers(self) -> dict[str, float]:
         """The program's metrics. To give them, it may welcome new agents first."""

@@ -40,7 +40,7 @@ from ...storage.store_sync import Progress
 from ...version import __version__
 from ..policies.cassette import Cassette
 from ..tick.branch_rules import Standing
-from ..tick.loop import Loop
+from ..tick.loop import Loop, LoopOver
 from ..workers.cells import SHARDS, split
 from ..workers.driver import Driver
 from ..worlds.outside import check_inside
@@ -101,9 +101,10 @@ class Run:
         self._say = say
         self._engine = engine
         self._bank: MemoryBank | None = None
-        self._loop: Loop | None = None
-        """Runs the ticks where the agents are in the bank."""
+        self._loop: LoopOver | None = None
+        """Runs the ticks; None while nothing does."""
         self._driver: Driver | None = None
+        """What the loop lets do the agents' part of a tick, if they are in cells."""
         self._places = places_of_code(folder, about)
         self._cassette = Cassette(folder / "cassette.jsonl", replay=offline)
         try:
@@ -186,9 +187,7 @@ class Run:
 
     def close(self, *, sync: bool = True) -> None:
         """Close the bank: see :meth:`MemoryBank.close`. End the workers, if there are some."""
-        if self._driver is not None:
-            self._driver.close()
-            self._driver = None
+        self._end_workers()
         if self._bank is not None:
             self._bank.close(sync=sync)
 
@@ -217,9 +216,7 @@ class Run:
     def bank(self) -> MemoryBank:
         """The run's bank. The agents of a run over workers come back to it."""
         if self._bank is None:
-            if self._driver is not None:
-                self._driver.close()
-                self._driver = None
+            self._end_workers()
             gather(self.folder, self.settings, self.about)
             self._cassette = Cassette(self._cassette.path, self._cassette.replay)  # it is longer
             self._bank = self._open_bank(self._say)
@@ -337,8 +334,8 @@ class Run:
         policy = make_policy(self.settings, self._world, self._cassette, *self._places)
         agents = self.settings.simulation.agent_ids()
         rules = Standing(self.about.get("rules", ()))
-        self._loop = Loop(self.bank, self._world, policy, agents, rules)
-        self._tell(self._loop.begin(first_memories(self.settings)))
+        loop = self._loop = Loop(self.bank, self._world, policy, agents, rules)
+        self._tell(loop.begin(first_memories(self.settings)))
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
 
@@ -362,11 +359,12 @@ class Run:
         return True
 
     def _next_tick(self) -> dict[str, Any]:
-        if self._engine.kind == "local" and self._loop is not None:
-            return self._loop.tick()
-        return (self._driver or self._begin_workers()).next_tick()
+        loop = self._loop
+        if loop is None or (self._driver is None and self._engine.kind != "local"):
+            loop = self._begin_workers()
+        return loop.tick()
 
-    def _begin_workers(self) -> Driver:
+    def _begin_workers(self) -> LoopOver:
         """Let the agents live in the workers' cells; the bank stays where it is until the end."""
         if self._bank is not None:
             agents = self.settings.simulation.agent_ids()
@@ -378,8 +376,21 @@ class Run:
             self.folder, self.settings, self._world, self._engine, self.about,
             offline=self._cassette.replay,
         )  # fmt: skip
-        self._tell(self._driver.differences)
-        return self._driver
+        rules = Standing(self.about.get("rules", ()))
+        agents, seed = self.settings.simulation.agent_ids(), self.settings.seed
+        try:
+            loop = self._loop = LoopOver(self._driver, self._world, agents, seed, rules)
+            self._tell(loop.go_on() or ())
+        except BaseException:
+            self._end_workers()
+            raise
+        return loop
+
+    def _end_workers(self) -> None:
+        """End the workers, if there are some; their cells stay as they are."""
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = self._loop = None
 
     def _remedy(self) -> str:
         code, again = self.folder / "code", f"tiermem resume {quote(str(self.folder))}"

@@ -1,25 +1,146 @@
-"""The tick loop: observe, remember, decide, act, record, commit."""
+"""The tick loop: observe, decide, act, remember, record, commit.
 
-from collections.abc import Sequence
-from typing import Any
+There is one loop. Where the agents are is for their part of a tick to know: in a bank of this
+process, or in the cells of workers.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput, SimulationError
-from ...storage.interrupts import first
-from ..protocols import Policy, World
-from .act import act, changes_in, told_in
+from ...memory.sources import Telling
+from ...telling.groups import GroupChange
+from ..protocols import Observation, Policy, World
+from .act import Deed, act, changes_in, told_in
 from .branch_rules import NO_RULES, Standing
 from .decide import Together
-from .decision_log import DecisionLog
 from .minds import Minds
-from .record import tick_record
-from .social import Boards, used_in
+from .streams import Streams
 from .user_code import call, changed_metrics, check_state, groups_of, metrics_of, not_kept, observe
 
 __all__ = ["Loop", "Together"]
 
 
-class Loop:
+class AgentsPart(Protocol):
+    """What the agents do in a tick: :class:`Minds`, or a driver of workers."""
+
+    @property
+    def tick(self) -> int:
+        """The last tick, or the one that is under way."""
+
+    def go_on(self) -> tuple[Mapping[str, float], Any] | None:
+        """Go on from the last tick; its metrics, and the world's state. None before tick 0."""
+
+    def at_work(self, tick: int) -> AbstractContextManager[None]:
+        """A tick, as a block. An error undoes it, unless it is recorded."""
+
+    def decide(self, seen: Mapping[str, Observation]) -> Mapping[str, Sequence[object]]:
+        """What each agent wants to do."""
+
+    def remember(
+        self,
+        deeds: Mapping[str, Sequence[Deed]],
+        told: Sequence[Telling],
+        changes: Sequence[GroupChange],
+    ) -> dict[str, Any]:
+        """Store what came of it; what the record of the tick counts.
+
+        ``told`` is in the order of receivers, senders and numbers; ``changes`` are what agents did
+        with groups, in the order of acting.
+        """
+
+    def record(
+        self, counts: Mapping[str, Any], metrics: Mapping[str, float], world: Any
+    ) -> dict[str, Any]:
+        """Record the tick, with the world's state; InvalidInput if that is not JSON."""
+
+
+class LoopOver:
+    """Runs a world tick by tick with its agents, wherever these are."""
+
+    def __init__(
+        self,
+        agents: AgentsPart,
+        world: World,
+        agent_ids: Sequence[str],
+        seed: int,
+        rules: Standing = NO_RULES,
+    ) -> None:
+        self._agents = agents
+        self._world = world
+        self._agent_ids = list(agent_ids)
+        self._rules = rules
+        self._streams = Streams(seed, self._agent_ids, rules)
+        self._spent = False
+        self._names: list[str] | None = None
+        """The names of the metrics."""
+
+    def _set_up(self) -> None:
+        self._streams.begin(0)
+        self._call("setup", self._streams.world, tuple(self._agent_ids))
+
+    def go_on(self) -> list[str] | None:
+        """Go on from the last tick, if there is one; the metrics that are not what they were.
+
+        Such a difference shows that ``get_state`` or ``set_state`` leaves something out, unless the
+        metric changes every time it is asked for.
+        """
+        self._set_up()
+        recorded = self._agents.go_on()
+        if recorded is None:
+            return None
+        metrics, state = recorded
+        self._call("set_state", state)
+        changed = changed_metrics(metrics, self._metrics(), self._metrics()) if metrics else []
+        if again := self._agents.go_on():  # metrics() may have changed the world
+            self._call("set_state", again[1])
+        return changed
+
+    def tick(self) -> dict[str, Any]:
+        """Run one tick, and give its record."""
+        if self._spent:
+            raise SimulationError(
+                "a tick of this simulation failed, and its world is not what it was",
+                hint="open it again",
+            )
+        self._spent = True
+        tick = self._agents.tick + 1
+        with self._agents.at_work(tick):
+            record = self._tick(tick)
+        self._spent = False
+        return record
+
+    def _tick(self, tick: int) -> dict[str, Any]:
+        world, agents, ids = self._world, self._agents, self._agent_ids
+        self._streams.begin(tick)
+        seen = dict(zip(ids, observe(world, ids, tick), strict=True))
+        if self._rules:
+            seen = self._rules.heard(seen, tick)
+        deeds = act(world, self._streams.order(), agents.decide(seen), tick)
+        counts = agents.remember(deeds, told_in(deeds), changes_in(deeds))
+        self._call("end_tick")
+        return self._record(counts)
+
+    def _record(self, counts: Mapping[str, Any]) -> dict[str, Any]:
+        metrics, state = self._metrics(), self._call("get_state")
+        try:
+            check_state(state)
+            return self._agents.record(counts, metrics, state)
+        except (InvalidInput, ValueError) as error:
+            raise not_kept(self._world, self._agents.tick, error) from error
+
+    def _metrics(self) -> dict[str, float]:
+        metrics = metrics_of(self._world, self._agents.tick, self._names)
+        self._names = [*metrics]
+        return metrics
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        return call(self._world, method, self._agents.tick, *arguments)
+
+
+class Loop(LoopOver):
     """Runs a world, its agents' policy and their memories, tick by tick.
 
     One commit holds everything that a tick changes: the memories and the world's state. So a bank
@@ -35,32 +156,17 @@ class Loop:
         rules: Standing = NO_RULES,
     ) -> None:
         self._bank = bank
-        self._world = world
-        self._agents = list(agent_ids)
-        self._rules = rules
-        self._minds = Minds(bank, policy, self._agents, rules)
-        self._spent = False
-        self._names: list[str] | None = None
-        """The names of the metrics."""
+        self._minds = Minds(bank, policy, list(agent_ids), rules)
+        super().__init__(self._minds, world, agent_ids, bank.settings.seed, rules)
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are the agents' first memories.
 
-        On a bank that has ticks, go on from the last tick instead, and give the metrics that are
-        not what they were. Such a difference shows that ``get_state`` or ``set_state`` leaves
-        something out, unless the metric changes every time it is asked for.
+        On a bank that has ticks, :meth:`go_on` instead.
         """
-        streams = self._minds.streams
-        streams.begin(0)
-        self._call("setup", streams.world, tuple(self._agents))
-        kept = self._bank.ticks.state()
-        if kept is not None:
-            self._call("set_state", kept["world"])
-            self._minds.go_on(kept)
-            found = self._differences()
-            # metrics() may have changed the world.
-            self._call("set_state", self._bank.ticks.state()["world"])
-            return found
+        changed = self.go_on()
+        if changed is not None:
+            return changed
         with self._bank.transaction():
             self._bank.add_many(memories)
             self._make_groups()
@@ -69,7 +175,7 @@ class Loop:
 
     def _make_groups(self) -> None:
         for name, members in groups_of(self._world).items():
-            strangers = [each for each in members if each not in self._agents]
+            strangers = [member for member in members if member not in self._agent_ids]
             if strangers:
                 raise SimulationError(
                     f"{type(self._world).__name__}.groups() names {strangers[0]!r:.60}, who is "
@@ -81,57 +187,3 @@ class Loop:
                 raise SimulationError(
                     f"{type(self._world).__name__}.groups() gave what is not a group: {error}"
                 ) from error
-
-    def _differences(self) -> list[str]:
-        last = first(self._bank.ticks.records(after=self._bank.tick - 1))
-        if last is None:  # a caller advanced the bank without a loop
-            return []
-        recorded, _ = last
-        return changed_metrics(recorded["metrics"], self._metrics(), self._metrics())
-
-    def tick(self) -> dict[str, Any]:
-        """Run one tick, and give its record."""
-        if self._spent:
-            raise SimulationError(
-                "a tick of this simulation failed, and its world is not what it was",
-                hint="open it again",
-            )
-        self._spent = True
-        record = self._tick()
-        self._spent = False
-        return record
-
-    def _tick(self) -> dict[str, Any]:
-        minds, agents, number = self._minds, self._agents, self._bank.tick + 1
-        with self._bank.transaction():
-            minds.begin(number)
-            seen = dict(zip(agents, observe(self._world, agents, number), strict=True))
-            if self._rules:
-                seen = self._rules.heard(seen, number)
-            decided = minds.decide(seen)
-            log = minds.log(decided)
-            actions = dict(zip(agents, decided.actions, strict=True))
-            deeds = act(self._world, minds.streams.order(), actions, number)
-            boards = Boards(used_in(decided.asked), changes_in(deeds))
-            counts = minds.remember(decided, deeds, told_in(deeds), boards, log)
-            self._call("end_tick")
-            return self._record(counts, log)
-
-    def _record(self, counts: dict[str, Any], log: DecisionLog | None = None) -> dict[str, Any]:
-        bank, metrics, world = self._bank, self._metrics(), self._call("get_state")
-        try:
-            check_state(world)
-            record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
-            kept = (log.retrieved, log.packed()) if log else (b"", b"")
-            bank.ticks.record(record, {"world": world, **self._minds.state()}, *kept)
-        except (InvalidInput, ValueError) as error:
-            raise not_kept(self._world, bank.tick, error) from error
-        return record
-
-    def _metrics(self) -> dict[str, float]:
-        metrics = metrics_of(self._world, self._bank.tick, self._names)
-        self._names = [*metrics]
-        return metrics
-
-    def _call(self, method: str, *arguments: object) -> Any:
-        return call(self._world, method, self._bank.tick, *arguments)

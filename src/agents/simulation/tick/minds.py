@@ -4,7 +4,8 @@ A bank has all agents of a run, or those of a cell; nothing here looks at the wo
 does the ticks of a process, of a worker, and those that a log has.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,10 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import TierMemError
 from ...memory.records import Hits
 from ...memory.sources import Telling
+from ...memory.tiers import TIER_NAMES
+from ...storage.interrupts import first
 from ...telling import tell
+from ...telling.groups import GroupChange
 from ..protocols import Flushing, Observation, Outcome, Policy
 from .act import Deed
 from .actions import REFUSED, refusal
@@ -20,34 +24,59 @@ from .branch_rules import NO_RULES, Standing
 from .decide import Decided, decide
 from .decision_log import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .flush import Contexts, Saving
-from .record import do_what_is_due, tick_counts
 from .reflect import reflect
 from .remember import Recorder, rate_by, save
-from .social import Boards, change_boards
+from .social import Boards, BoardUse, change_boards, used_in
 from .streams import Streams
 from .user_code import failed
 
 
 class Minds:
-    """The agents of one bank, with their policy, their generators and their contexts."""
+    """The agents of one bank, with their policy, their generators and their contexts.
+
+    With ``has_log``, each tick is recorded with the log of its decisions.
+    """
 
     def __init__(
-        self, bank: MemoryBank, policy: Policy, agents: Sequence[str], rules: Standing = NO_RULES
+        self,
+        bank: MemoryBank,
+        policy: Policy,
+        agents: Sequence[str],
+        rules: Standing = NO_RULES,
+        *,
+        has_log: bool = True,
     ) -> None:
-        own = bank.settings
-        self.streams = Streams(own.seed, agents, rules)
+        settings = bank.settings
+        self.streams = Streams(settings.seed, agents, rules)
+        self.decided: Decided
+        """What the agents decided in the tick."""
         self._bank, self._policy, self._rules = bank, policy, rules
         self._errors: dict[str, list[str]] = {}
         """What was wrong with the agents' actions in the tick before."""
-        self._contexts = Contexts(bank, agents) if own.flush.enabled else None
+        self._contexts = Contexts(bank, agents) if settings.flush.enabled else None
         self._rate = rate_by(bank, policy)
         self._no_ops = self._reflected = self._insights = 0
+        self._has_log = has_log
+        self._log: DecisionLog | None = None
 
-    def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Go on from a state of :meth:`state`, which a bank kept."""
-        self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
-        if self._contexts is not None and "contexts" in kept:  # a branch may switch flushes on
-            self._contexts.set_state(kept["contexts"])
+    @property
+    def tick(self) -> int:
+        """The last tick, or the one that is under way."""
+        return self._bank.tick
+
+    def go_on(self) -> tuple[Mapping[str, float], Any] | None:
+        """Go on from what the bank recorded last; None if it recorded nothing.
+
+        It gives the metrics, if the bank was not moved on since, and the state of the world.
+        """
+        state = self._bank.ticks.state()
+        if state is None:
+            return None
+        self._errors = {agent: list(errors) for agent, errors in state["errors"].items()}
+        if self._contexts is not None and "contexts" in state:  # a branch may switch flushes on
+            self._contexts.set_state(state["contexts"])
+        last = first(self._bank.ticks.records(after=self._bank.tick - 1))
+        return ({} if last is None else last[0].get("metrics", {})), state.get("world")
 
     def state(self) -> dict[str, Any]:
         """What the agents carry from tick to tick beside their memories, as JSON values."""
@@ -56,40 +85,46 @@ class Minds:
 
     # The phases of a tick
 
-    def begin(self, tick: int) -> None:
-        """Begin a tick, inside a transaction of the bank."""
-        self._bank.advance(tick)
-        self.streams.begin(tick)
+    @contextmanager
+    def at_work(self, tick: int) -> Iterator[None]:
+        """A tick, as a block: one transaction of the bank."""
+        with self._bank.transaction():
+            self._bank.advance(tick)
+            self.streams.begin(tick)
+            yield
 
-    def decide(self, seen: Mapping[str, Observation], policy: Policy | None = None) -> Decided:
-        """What the agents decide; ``policy`` decides in the place of theirs, from a log."""
-        return decide(
+    def decide(
+        self, seen: Mapping[str, Observation], policy: Policy | None = None
+    ) -> dict[str, Sequence[object]]:
+        """What each agent wants to do; ``policy`` decides in the place of theirs, from a log."""
+        self.decided = decide(
             self._bank, policy or self._policy, self.streams.agents, seen, self._errors, self._rules
         )
-
-    def log(self, decided: Decided) -> DecisionLog:
-        """The log of these decisions, which :meth:`remember` goes on with."""
-        return DecisionLog(list(map(self._rules.remembered, decided.observations)), decided.given)
+        if self._has_log:
+            remembered = map(self._rules.remembered, self.decided.observations)
+            self._log = DecisionLog(list(remembered), self.decided.given)
+        return dict(zip(seen, self.decided.actions, strict=True))
 
     def remember(
         self,
-        decided: Decided,
         deeds: Mapping[str, Sequence[Deed]],
         told: Sequence[Telling],
-        boards: Boards,
-        log: DecisionLog | None = None,
+        changes: Sequence[GroupChange],
+        uses: Sequence[BoardUse] | None = None,
     ) -> dict[str, Any]:
         """Store what the agents saw, did and were told; flush, reflect, tidy up; what it counts.
 
-        ``boards`` has what all agents of the run did with groups, also those that are not here.
+        ``changes`` and ``uses`` have what all agents of the run did with groups and found on their
+        boards, also those that are not here; without ``uses``, all are here.
         """
         self._errors, self._no_ops = {}, 0
-        self._store(decided, deeds, log)
+        decided = self.decided
+        self._store(decided, deeds)
         bank, rules = self._bank, self._rules
         heard = [each for each in told if not (rules and rules.is_unheard(each, bank.tick))]
         if heard:
             tell.deliver(bank.engine, heard)
-        change_boards(bank, boards)
+        change_boards(bank, Boards(used_in(decided.asked) if uses is None else uses, changes))
         if self._contexts is not None:
             self._contexts.end_tick(self._saving(decided))
         if bank.settings.reflection.enabled:
@@ -99,6 +134,13 @@ class Minds:
                 self._errors.setdefault(agent, []).extend(why)
         do_what_is_due(bank)
         return self.counts(decided.given.hits)
+
+    def record(
+        self, counts: Mapping[str, Any], metrics: Mapping[str, float], world: Any
+    ) -> dict[str, Any]:
+        """Record the tick, with the state of the world."""
+        log, self._log = self._log, None
+        return record_tick(self._bank, counts, metrics, {"world": world, **self.state()}, log)
 
     def counts(self, found: Sequence[Hits] = ()) -> dict[str, Any]:
         """What the record of the tick counts; ``found`` is what the agents were given."""
@@ -112,28 +154,27 @@ class Minds:
 
     # Inside
 
-    def _store(
-        self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog | None
-    ) -> None:
+    def _store(self, decided: Decided, deeds: Mapping[str, Sequence[Deed]]) -> None:
         """Store what the agents saw and did; agent after agent, in the order of ``deeds``."""
+        log = self._log
         if log is not None:
             for agent, answer in chain.from_iterable(decided.asked):
                 log.asked(agent, answer)
         if self._contexts is not None:
             self._contexts.begin_tick(decided.observations, decided.given.hits)
-        seen = {each.agent_id: each for each in decided.observations}
+        seen = {observation.agent_id: observation for observation in decided.observations}
         recorder = Recorder(self._bank, self._contexts, self._rules)
         if (rate := self._rate) is not None:
             recorder.rate = lambda items: rate(items, seen)
         for agent, done in deeds.items():
             recorder.observed(seen[agent])
             for deed in done:
-                self._deed(agent, deed, recorder, log)
+                self._deed(agent, deed, recorder)
         recorder.flush()
         if log is not None:
             log.repeated(recorder.repeats.found)
 
-    def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog | None) -> None:
+    def _deed(self, agent: str, deed: Deed, recorder: Recorder) -> None:
         action, result, outcome = deed[:3]
         born = False
         if result is None and action is not None:
@@ -153,8 +194,8 @@ class Minds:
                 self._contexts.saw(agent, outcome.text)
         elif outcome is not None and action is not None:
             born = recorder.happened(agent, action.name, outcome)
-        if log is not None:
-            log.did(agent, action, result, born=born)
+        if self._log is not None:
+            self._log.did(agent, action, result, born=born)
 
     def _saving(self, decided: Decided) -> Saving | None:
         """Lets agents save what should last; None if their policy has no ``flush``."""
@@ -177,3 +218,57 @@ class Minds:
                 self._errors.setdefault(agent, []).extend(told)
 
         return saving
+
+
+# The end of a tick
+
+_AFTER_METRICS = ("flushes", "flush_failures", "reflections", "insights", "agents")
+
+
+def do_what_is_due(bank: MemoryBank) -> None:
+    """Sweep, and compact if this tick is one of ``temperature.compact_every``."""
+    settings = bank.settings
+    bank.sweep(every=max(1, settings.clock.ticks(settings.decay.every)))
+    every = settings.temperature.compact_every
+    compact_every = every and settings.clock.ticks(every)
+    if compact_every and bank.tick % compact_every == 0:
+        bank.compact()
+
+
+def tick_counts(
+    bank: MemoryBank, found: Sequence[Hits], *, errors: int = 0, no_ops: int = 0
+) -> dict[str, Any]:
+    """What a tick's record counts in a bank; ``found`` is what the agents were given."""
+    sizes = list(map(len, found))
+    return {
+        **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
+        **bank.ticks.pending()._asdict(),
+        "retrieved": sum(sizes),
+        "retrieved_most": max(sizes, default=0),
+        **bank.ticks.temperatures(found),
+        "errors": errors,
+        "no_ops": no_ops,
+    }
+
+
+def tick_record(
+    tick: int, state_hash: str, counts: Mapping[str, Any], metrics: Mapping[str, float]
+) -> dict[str, Any]:
+    """The record of a tick. What came to be counted later stands behind the metrics."""
+    first_counts = {name: count for name, count in counts.items() if name not in _AFTER_METRICS}
+    after = {name: counts[name] for name in _AFTER_METRICS if name in counts}
+    return {"tick": tick, "state_hash": state_hash, **first_counts, "metrics": metrics, **after}
+
+
+def record_tick(
+    bank: MemoryBank,
+    counts: Mapping[str, Any],
+    metrics: Mapping[str, float],
+    state: Mapping[str, Any],
+    log: DecisionLog | None,
+) -> dict[str, Any]:
+    """Record the bank's tick, with all that a run needs to go on, and give the record."""
+    record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
+    kept = (log.retrieved, log.packed()) if log else (b"", b"")
+    bank.ticks.record(record, state, *kept)
+    return record

@@ -1,25 +1,26 @@
-"""The driver of a run over workers: it has the world, draws the order, and writes the log."""
+"""The driver of workers: it lets their cells do the agents' part of each tick, and writes the log.
+
+The loop of the run is beside it, with the world.
+"""
 
 import contextlib
+import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import errors
 from ...config.settings import Settings
-from ...errors import RunError, SimulationError
+from ...errors import InvalidInput, RunError, SimulationError
 from ...memory.sources import Telling
 from ...storage.files import lock_folder, make_folder, replace_file
 from ...telling.groups import GroupChange
-from ..protocols import World
-from ..tick.act import act, changes_in, told_in
-from ..tick.branch_rules import Standing
-from ..tick.record import combined, state_hash, tick_record
+from ..protocols import Observation, World
+from ..tick.act import Deed
+from ..tick.minds import tick_record
 from ..tick.social import Boards, BoardUse
-from ..tick.streams import Streams
-from ..tick.user_code import call, changed_metrics, check_state, metrics_of, not_kept, observe
 from . import wire
 from .carriers import Link, WorkerLost, wait_for
 from .cells import LOG, SHARDS, base_of, members, placed
@@ -28,23 +29,12 @@ from .log import Entry, Frames, TickLog
 MANIFEST = "manifest.json"
 
 
-class _Acted(NamedTuple):
-    """What came of the agents' actions."""
-
-    deeds: dict[str, Any]
-    """The deeds of each agent, as JSON values."""
-    told: list[Telling]
-    """In the order of receivers, senders and numbers."""
-    changes: list[GroupChange]
-    """What was done with groups, in the order of acting."""
-
-
 class Driver:
-    """Runs the ticks of a run whose agents live in cells, which the workers have.
+    """The agents of a run, who live in cells, which the workers have.
 
     ``start`` starts a worker, and ``at_end`` is called when all have ended. After an error, the
     driver can't go on; a new one can, from the last tick in the log. ``rules`` are the standing
-    rules of the run. With ``offline``, no language model is asked.
+    rules of the run. With ``offline``, no language model is asked. Errors name the ``world``.
     """
 
     def __init__(
@@ -59,12 +49,11 @@ class Driver:
         *,
         offline: bool = False,
     ) -> None:
-        self._folder, self._settings, self._world = folder, settings, world
-        self._rules_given, self._rules = list(rules), Standing(rules)
+        self._folder, self._settings = folder, settings
+        self._world_name = type(world).__name__
+        self._rules = list(rules)
         self._offline = offline
         self._agents = settings.simulation.agent_ids()
-        self._streams = Streams(settings.seed, self._agents, self._rules)
-        self._names: list[str] | None = None
         self._states: dict[str, tuple[int, bytes]] = {}
         self._spent = False
         self._at_end = at_end
@@ -80,69 +69,90 @@ class Driver:
             self._cells = placed(list(map(len, self._members)), min(workers, self._base.cells))
             self._log = TickLog(shards / LOG)
             last = self._log.last
-            self.tick, metrics, state = last[:3] if last else self._base[1:2] + self._base[3:]
+            self.tick: int
+            self._metrics: Mapping[str, float]
+            self._world_state: str
+            self.tick, self._metrics, self._world_state = (
+                last[:3] if last else self._base[1:2] + self._base[3:]
+            )
+            self._frames: list[Frames] = []
+            """What the cells were told and said in the tick that is under way."""
+            self._boards: list[Any] = []
             self._links = [start() for _ in self._cells]
             self._open()
-            self.differences = self._begin(state, metrics)
-            """The metrics that are not what they were."""
         except BaseException:
             self.end()
             raise
 
-    def _begin(self, state: str, metrics: Mapping[str, float]) -> list[str]:
-        self._streams.begin(0)
-        self._call("setup", self._streams.world, tuple(self._agents))
-        self._call("set_state", json.loads(state))
-        found = changed_metrics(metrics, self._metrics(), self._metrics())
-        self._call("set_state", json.loads(state))  # metrics() may have changed the world
-        return found
+    # The agents' part of a tick
 
-    # Ticks
+    def go_on(self) -> tuple[Mapping[str, float], Any]:
+        """The metrics after the last tick, and the world's state."""
+        return self._metrics, json.loads(self._world_state)
 
-    def next_tick(self) -> dict[str, Any]:
-        """Run one tick, and give its record."""
-        if self._spent:
-            raise SimulationError(
-                "a tick of this simulation failed, and its world is not what it was",
-                hint="open it again",
-            )
-        self._spent = True
-        record = self._tick(self.tick + 1)
-        self._spent = False
-        return record
-
-    def _tick(self, number: int) -> dict[str, Any]:
-        world, log = self._world, self._log
+    @contextlib.contextmanager
+    def at_work(self, tick: int) -> Iterator[None]:
+        """A tick, as a block; it has happened when it is in the log."""
+        log = self._log
         if log is None:
             raise SimulationError("the driver of this simulation has ended", hint="open it again")
-        self._streams.begin(number)
-        self.tick = number  # errors name it
+        self._spent, self.tick = True, tick
         try:
-            seen = dict(zip(self._agents, observe(world, self._agents, number), strict=True))
-            if self._rules:
-                seen = self._rules.heard(seen, number)
-            frames = [
-                self._encoded(wire.plain_seen([seen[agent] for agent in own]), "observe")
-                for own in self._members
-            ]
-            decided = self._all("decide", number, parts=frames)[1]
-            read = list(map(wire.decode, decided))
-            deeds, told, changes = self._acted(read)
-            done = self._done(deeds, told)
-            boards = Boards(self._uses(read), changes).plain()
-            # What can't become a memory is refused here: a tick in the log can be done again.
-            counted = self._all("record", boards, parts=done)[0]
-            self._call("end_tick")
-            metrics, state = self._metrics(), self._state()
-            cells = list(map(Frames, frames, decided, done))
-            log.append(Entry(number, metrics, state, cells, boards))
+            yield
         except BaseException:
-            self.tick = number - 1
+            if log.last is None or log.last.tick < tick:
+                self.tick = tick - 1
             raise
+        self._spent = False
+
+    def decide(self, seen: Mapping[str, Observation]) -> dict[str, Sequence[object]]:
+        """What each agent wants to do; the frames have what the cells saw and decided."""
+        saw = [
+            self._encoded(wire.plain_seen([seen[agent] for agent in members]), "observe")
+            for members in self._members
+        ]
+        decided = self._all("decide", self.tick, parts=saw)[1]
+        self._frames = [Frames(*frames, b"") for frames in zip(saw, decided, strict=True)]
+        read = list(map(wire.decode, decided))
+        self._uses = self._board_uses(read)
+        wanted: dict[str, list[Any]] = {}
+        for cell, (actions, *_) in zip(self._members, read, strict=True):
+            wanted.update(zip(cell, actions, strict=True))
+        return {agent: wire.actions_of(wanted[agent]) for agent in self._agents}
+
+    def remember(
+        self,
+        deeds: Mapping[str, Sequence[Deed]],
+        told: Sequence[Telling],
+        changes: Sequence[GroupChange],
+    ) -> dict[str, Any]:
+        """Let the cells store what came of it; what they count together.
+
+        What can't become a memory is refused here: a tick in the log can be done again.
+        """
+        done = self._done(dict(zip(deeds, wire.plain_deeds(deeds.values()), strict=True)), told)
+        self._boards = Boards(self._uses, changes).plain()
+        self._frames = [
+            frames._replace(deeds=frame) for frames, frame in zip(self._frames, done, strict=True)
+        ]
+        counts = self._all("record", self._boards, parts=done)[0]
+        return combined(counts, list(map(len, self._members)))
+
+    def record(
+        self, counts: Mapping[str, Any], metrics: Mapping[str, float], world: Any
+    ) -> dict[str, Any]:
+        """Write the tick to the log, and let the cells commit it."""
+        try:
+            state = json.dumps(world, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            state.encode()  # a lone surrogate has no UTF-8
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(str(error)) from error
+        if self._log is not None:
+            self._log.append(Entry(self.tick, dict(metrics), state, self._frames, self._boards))
+        self._metrics, self._world_state = metrics, state
         for states in self._committed():
             self._changed(states)
-        counts = combined(counted, list(map(len, self._members)))
-        return tick_record(number, self.state_hash(), counts, metrics)
+        return tick_record(self.tick, self.state_hash(), counts, metrics)
 
     def _committed(self) -> list[Any]:
         """Let the cells commit the tick, which is in the log; the states that changed."""
@@ -154,19 +164,11 @@ class Driver:
                 hint="make room on the disk, or let your user write there; then " + self._way_on(),
             ) from error
 
-    def _acted(self, decided: Sequence[Any]) -> _Acted:
-        """Apply what the agents of each cell decided."""
-        order, wanted = self._streams.order(), self._wanted(decided)
-        actions = {agent: wire.actions_of(wanted[agent]) for agent in self._agents}
-        deeds = act(self._world, order, actions, self.tick)
-        plain = dict(zip(deeds, wire.plain_deeds(deeds.values()), strict=True))
-        return _Acted(plain, told_in(deeds), changes_in(deeds))
-
-    def _uses(self, decided: Sequence[Any]) -> list[BoardUse]:
+    def _board_uses(self, decided: Sequence[Any]) -> list[BoardUse]:
         """What the agents found on boards, in the order in which one process has it."""
         place = {agent: at for at, agent in enumerate(self._agents)}
-        found = [BoardUse(*use) for each in decided for uses in each[2:] for use in uses]
-        return sorted(found, key=lambda use: (use.round, place[use.agent]))
+        uses = [BoardUse(*use) for _, _, *cell in decided for uses in cell for use in uses]
+        return sorted(uses, key=lambda use: (use.round, place[use.agent]))
 
     def _done(self, deeds: Mapping[str, Any], told: Sequence[Telling]) -> list[bytes]:
         """For each cell, what came of its agents' actions, and what they are told."""
@@ -176,41 +178,16 @@ class Driver:
         return [
             self._encoded(
                 [
-                    [deeds[agent] for agent in own],
-                    [each for agent in own for each in heard.get(agent, ())],
+                    [deeds[agent] for agent in cell],
+                    [telling for agent in cell for telling in heard.get(agent, ())],
                 ],
                 "apply",
             )
-            for own in self._members
+            for cell in self._members
         ]
 
-    def _wanted(self, decided: Sequence[Any]) -> dict[str, list[Any]]:
-        """The actions of each agent, as JSON values."""
-        result: dict[str, list[Any]] = {}
-        for own, each in zip(self._members, decided, strict=True):
-            result.update(zip(own, each[0], strict=True))
-        return result
-
     def _encoded(self, value: object, method: str) -> bytes:
-        return wire.encode(value, f"{type(self._world).__name__}.{method}()")
-
-    def _state(self) -> str:
-        state = self._call("get_state")
-        try:
-            check_state(state)
-            text = json.dumps(state, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            text.encode()  # a lone surrogate has no UTF-8
-            return text
-        except (TypeError, ValueError, RecursionError) as error:
-            raise not_kept(self._world, self.tick, error) from error
-
-    def _metrics(self) -> dict[str, float]:
-        metrics = metrics_of(self._world, self.tick, self._names)
-        self._names = [*metrics]
-        return metrics
-
-    def _call(self, method: str, *arguments: object) -> Any:
-        return call(self._world, method, self.tick, *arguments)
+        return wire.encode(value, f"{self._world_name}.{method}()")
 
     def state_hash(self) -> str:
         """The hash over all memories of all agents, as a bank with all of them has it."""
@@ -227,7 +204,7 @@ class Driver:
         settings = self._settings.to_dict()
         run = str(self._folder.absolute())
         for link, cells in zip(self._links, self._cells, strict=True):
-            self._send(link, ["open", run, settings, self._rules_given, self._offline, cells], [])
+            self._send(link, ["open", run, settings, self._rules, self._offline, cells], [])
         opened = [self._answer(link)[0] for link in self._links]
         behind: dict[int, int] = {}
         for cells, told in zip(self._cells, opened, strict=True):
@@ -259,7 +236,7 @@ class Driver:
             "tick": self.tick,
             "state_hash": self.state_hash(),
             "cells": [f"cell-{cell:02}.tmck" for cell in range(self._base.cells)],
-            "world": json.loads(self._state()),
+            "world": json.loads(self._world_state),
         }
         replace_file(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
@@ -329,3 +306,30 @@ class Driver:
         self._lock.release()
         at_end, self._at_end = self._at_end, lambda: None
         at_end()
+
+
+# What the cells count and hash, together
+
+_LARGEST = ("retrieved_most", "hot_utilization")
+
+
+def combined(counts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:
+    """The counts of all cells, as one bank counts; ``sizes`` are the numbers of their agents."""
+    result: dict[str, Any] = {}
+    for name in counts[0]:
+        values = [cell[name] for cell in counts]
+        if name == "hit_rate":  # a cell's rate is rounded, and its searches are few
+            hits = sum(round(rate * size) for rate, size in zip(values, sizes, strict=True))
+            result[name] = round(hits / sum(sizes), 6) if sum(sizes) else 0.0
+        else:
+            result[name] = max(values) if name in _LARGEST else sum(values)
+    return result
+
+
+def state_hash(seed: int, dims: int, tick: int, states: Mapping[str, tuple[int, bytes]]) -> str:
+    """:meth:`MemoryBank.state_hash`, from the state of each agent: next number, fingerprint."""
+    result = hashlib.sha256(f"{seed} {dims} {tick}".encode())
+    for agent, (number, mark) in sorted(states.items()):
+        result.update(b"\0%s\0%d\0" % (agent.encode(), number))
+        result.update(mark)
+    return result.hexdigest()

@@ -16,7 +16,6 @@ from ..protocols import Observation, Policy
 from ..tick.act import Deed
 from ..tick.branch_rules import Standing
 from ..tick.minds import Minds
-from ..tick.record import tick_record
 from ..tick.social import Boards
 from ..tick.user_code import check_state
 from . import wire
@@ -33,7 +32,7 @@ class Merging:
         self._agents = bank.settings.simulation.agent_ids()
         self._members = members(self._agents, cells)
         self._minds = Minds(bank, policy, self._agents, rules)
-        self._minds.go_on(bank.ticks.state())
+        self._minds.go_on()
 
     def tick(self, entry: Entry) -> dict[str, Any]:
         """Do a tick again; its record."""
@@ -45,18 +44,14 @@ class Merging:
             )
         seen, deeds, told, asked = self._read(entry)
         policy = policy_again(self._policy, bank.settings, asked)
-        with bank.transaction():
-            minds.begin(entry.tick)
-            decided = minds.decide(seen, policy)
-            log = minds.log(decided)
-            own = {agent: deeds[agent] for agent in minds.streams.order()}
-            counts = minds.remember(decided, own, told, Boards.of(entry.boards), log)
-            record = tick_record(entry.tick, bank.state_hash(), counts, entry.metrics)
+        with minds.at_work(entry.tick):
+            minds.decide(seen, policy)
+            in_order = {agent: deeds[agent] for agent in minds.streams.order()}
+            boards = Boards.of(entry.boards)
+            counts = minds.remember(in_order, told, boards.changes, boards.uses)
             world = json.loads(entry.state)
             check_state(world)
-            state = {"world": world, **minds.state()}
-            bank.ticks.record(record, state, log.retrieved, log.packed())
-            return record
+            return minds.record(counts, entry.metrics, world)
 
     def _read(
         self, entry: Entry

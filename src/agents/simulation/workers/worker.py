@@ -23,7 +23,6 @@ from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from ..tick.act import read_action
 from ..tick.branch_rules import Standing
-from ..tick.decide import Decided
 from ..tick.minds import Minds
 from ..tick.social import Boards, Speech, Wish, used_in
 from . import wire
@@ -84,16 +83,15 @@ class Cell:
         rules: Standing,
         embedder: Embedder | None,
     ) -> None:
-        own = of_cells(settings)
-        self.bank = MemoryBank.open(folder, own, create=False, apply_caps=False, embedder=embedder)
+        self.bank = MemoryBank.open(
+            folder, of_cells(settings), create=False, apply_caps=False, embedder=embedder
+        )
         # A power cut may take a cell's last commits: the log, which is synced, has them.
         self.bank.engine.journal.file.db.execute("PRAGMA synchronous = NORMAL")
         self._policy = policy
-        kept = self.bank.ticks.state()
-        self.agents: list[str] = kept["agents"]
-        self._minds = Minds(self.bank, policy, self.agents, rules)
-        self._minds.go_on(kept)
-        self._decided: Decided | None = None
+        self.agents: list[str] = self.bank.ticks.state()["agents"]
+        self._minds = Minds(self.bank, policy, self.agents, rules, has_log=False)
+        self._minds.go_on()
         self._actions: list[Any] = []
         self._open = ExitStack()
         self._told: dict[str, tuple[int, bytes]] = {}
@@ -101,36 +99,33 @@ class Cell:
 
     def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
         """Begin a tick; the frame of what the agents ask and want to do."""
-        self._open.enter_context(self.bank.transaction())
-        self._minds.begin(tick)
+        self._open.enter_context(self._minds.at_work(tick))
         observations = wire.seen_of(wire.decode(seen))
-        decided = self._minds.decide(dict(zip(self.agents, observations, strict=True)), policy)
-        self._decided = decided
+        wanted = self._minds.decide(dict(zip(self.agents, observations, strict=True)), policy)
         self._actions = wire.plain_actions(
             [
-                [each if isinstance(each, Speech | Wish) else read_action(each) for each in own]
-                for own in decided.actions
+                [each if isinstance(each, Speech | Wish) else read_action(each) for each in actions]
+                for actions in wanted.values()
             ]
         )
+        decided = self._minds.decided
         uses = Boards(used_in(decided.asked), ()).plain()
         return wire.encode(
             [self._actions, wire.plain_asks(decided, self.agents), *uses[:1]],
             f"{type(self._policy).__name__}.decide()",
         )
 
-    def record(self, boards: Sequence[Any], deeds: bytes) -> dict[str, Any]:
+    def record(self, plain: Sequence[Any], deeds: bytes) -> dict[str, Any]:
         """Remember what the agents saw and did, and end the tick; what it counted.
 
-        ``boards`` has what all agents of the run did with groups, as JSON values.
+        ``plain`` has what all agents of the run did with boards, as JSON values.
         """
-        bank, decided = self.bank, self._decided
-        if decided is None:
-            raise RuntimeError("a tick is recorded after it was decided")
         done, told = wire.decode(deeds)
-        own = dict(zip(self.agents, wire.deeds_of(self._actions, done), strict=True))
-        counts = self._minds.remember(decided, own, wire.told_of(told), Boards.of(boards))
-        bank.ticks.record({"tick": bank.tick}, {"agents": self.agents, **self._minds.state()})
-        self._decided = None
+        by_agent = dict(zip(self.agents, wire.deeds_of(self._actions, done), strict=True))
+        boards = Boards.of(plain)
+        counts = self._minds.remember(by_agent, wire.told_of(told), boards.changes, boards.uses)
+        state = {"agents": self.agents, **self._minds.state()}
+        self.bank.ticks.record({"tick": self.bank.tick}, state)
         return counts
 
     def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, list[Any]]:
