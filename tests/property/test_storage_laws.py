@@ -27,7 +27,8 @@ from agents.memory.events import (
     encode,
 )
 from agents.memory.metadata import check_metadata
-from agents.memory.records import KINDS, check_tags, id_prefix
+from agents.memory.records import KINDS, id_prefix
+from agents.memory.requests import check_tags
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.agents import Population

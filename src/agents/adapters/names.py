@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 
 from ..engine.upkeep import DIRECTORY, LONG_NAME
 from ..errors import InvalidInput
-from ..memory.records import check_text
+from ..memory.requests import check_text
 
 if TYPE_CHECKING:
     from ..bank.memory_bank import MemoryBank

@@ -8,9 +8,9 @@ from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.filters import ANY, parse_filter, parse_filter_and_cold
+from ..memory.new import action_text
 from ..memory.records import Compaction, Explanation, Hits, Memory, Recall, Scalar, Spill
-from ..memory.requests import action_text, check_query
+from ..memory.requests import ANY, check_query, parse_filter, parse_filter_and_cold
 from ..memory.sources import Heard, Links, Told
 from ..memory.tiers import (
     Retention,

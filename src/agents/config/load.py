@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
 
 from ..errors import ConfigError
-from ..memory.requests import FIELDS, WORLD_FIELDS
+from ..memory.new import FIELDS, WORLD_FIELDS
 from .fits import fits
 from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 

@@ -4,16 +4,15 @@
 does not begin a transaction itself, its caller holds one.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.context import cost, cost_of
-from ..memory.filters import Filter
 from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id
-from ..memory.requests import check_query, check_whole
+from ..memory.requests import Filter, check_query, check_whole
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
 from ..rules.temperature import (
     HotFact,
@@ -35,12 +34,6 @@ from ..storage.state.state import Accesses
 from .engine import Engine
 
 # Expiry
-
-
-def expire_of(bank: Engine, agents: Iterable[str]) -> None:
-    """Delete the expired memories of these agents, as :func:`expire` does."""
-    for agent_id in bank.state.blocks.may_end(agents, bank.tick):
-        expire(bank, agent_id)
 
 
 def expire(bank: Engine, agent_id: str, *, everywhere: bool = False) -> None:

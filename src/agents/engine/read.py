@@ -4,8 +4,8 @@ from collections import deque
 from operator import index
 
 from ..errors import InvalidInput, MemoryNotFound
+from ..memory.new import check_key
 from ..memory.records import Memory, sequence_of
-from ..memory.requests import check_key
 from ..memory.tiers import TIER_NAMES, Retention, Temperature, Tier
 from ..rules.temperature import faded_score
 from ..storage.state.links import contradicted, superseded, superseding, versions

@@ -11,10 +11,11 @@ from typing import Any, final
 from ..errors import InvalidInput
 from ..memory.events import Start
 from ..memory.metadata import check_metadata, value_text
+from ..memory.new import PLAIN_OPTIONS, NewMemories, Options, check_all_new
 from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory
-from ..memory.requests import PLAIN_OPTIONS, NewMemories, Options, check_all_new, check_content
+from ..memory.requests import check_content
 from ..memory.sources import own_metadata
-from ..memory.tiers import Retention, Temperature, Tier, parse_temperature
+from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.temperature import initial_temperature
 from ..rules.words import normal_text
 from ..storage.embedding import Quantised
@@ -25,7 +26,7 @@ from ..storage.note import note_of
 from ..storage.state.links import live_version, superseding
 from ..storage.state.state import Accesses
 from .engine import Engine
-from .move import expire_of, set_tier, spill_over_limits
+from .move import expire, set_tier, spill_over_limits
 from .read import find
 
 
@@ -53,7 +54,7 @@ def add_new(bank: Engine, new: NewMemories, *, may_merge: bool = True) -> Sequen
     if not merges and not _has_key(new):
         return store(bank, new)
     with bank.changing():
-        expire_of(bank, dict.fromkeys(new.agents))
+        _expire(bank, dict.fromkeys(new.agents))
         vectors = bank.embedder.encode(new.contents)  # may wait for a server
         repetitions = Repetitions(bank) if merges else None
         return list(_stored(bank, new, vectors, repetitions))
@@ -63,7 +64,7 @@ def store(bank: Engine, new: NewMemories) -> Sequence[Memory]:
     """Store memories that are checked, whatever their keys, and beside equal ones."""
     starts = _starts(bank, new)
     with bank.changing():
-        expire_of(bank, dict.fromkeys(new.agents))
+        _expire(bank, dict.fromkeys(new.agents))
         vectors = bank.embedder.encode(new.contents)  # may wait for a server
         with gc_paused() if len(new.agents) > 1 else nullcontext():
             if not _pin_may_expire_midway(bank, new):
@@ -71,10 +72,16 @@ def store(bank: Engine, new: NewMemories) -> Sequence[Memory]:
             stored: list[Memory] = []
             for place, agent_id in enumerate(new.agents):
                 part = slice(place, place + 1)
-                expire_of(bank, [agent_id])
+                _expire(bank, [agent_id])
                 one = NewMemories._make([column[part] for column in new])
                 stored += _log(bank, one, starts[part], vectors[part])
             return stored
+
+
+def _expire(bank: Engine, agents: Iterable[str]) -> None:
+    """Delete the expired memories of these agents: they take no room from new ones."""
+    for agent_id in bank.state.blocks.may_end(agents, bank.tick):
+        expire(bank, agent_id)
 
 
 def _log(
@@ -108,7 +115,9 @@ def _starts(bank: Engine, new: NewMemories) -> Sequence[Start | None]:
     """How each new memory begins; None for a warm fact, or a hot pinned one, without tags."""
     tiers, options, tick = new.tiers, new.options, bank.tick
     if options.count(PLAIN_OPTIONS) == len(options) and Tier.PINNED not in tiers:
-        return (_start(bank, Tier.NORMAL, PLAIN_OPTIONS, tick),) * len(tiers)
+        initial = bank.initial_temperature
+        plain = None if initial is Temperature.WARM else Start(int(initial), "fact", (), None)
+        return (plain,) * len(tiers)
     known: dict[tuple[Options, bool], Start | None] = {}
     starts = []
     for tier, asked in zip(tiers, options, strict=True):
@@ -141,7 +150,7 @@ def _start(bank: Engine, tier: Tier, options: Options, tick: int) -> Start | Non
         tier,
         asked,
         ttl,
-        parse_temperature(settings.initial),
+        bank.initial_temperature,
         None if warm_below is None else ticks(warm_below),
         None if cold_below is None else ticks(cold_below),
     )
@@ -210,7 +219,7 @@ def _stored_one(
 ) -> Memory:
     """Store one memory, in the place of the former version if there is one."""
     ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
-    expire_of(bank, [agent_id])
+    _expire(bank, [agent_id])
     former = None
     if options.key is not None:
         former = live_version(ledger.state, agent_id, options.key)

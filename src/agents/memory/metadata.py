@@ -8,23 +8,14 @@ from itertools import chain
 from typing import Any, final
 
 from ..errors import InvalidContent, InvalidInput, InvalidMetadata
-from .records import VALUE, Scalar, check_text, shown
+from .records import VALUE, Scalar, shown
+from .requests import check_text, plain_scalar
 from .sources import SOURCE
 
 _MOST_BYTES = 1 << 20
 _DEEPEST = 64
 _LONGEST_NUMBER = 1024  # bits; Python refuses to read numbers that are much longer
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-
-
-def plain_scalar(value: Any) -> Any:
-    """The plain value of a NumPy number, truth value or text; any other value as it is."""
-    import numpy as np  # whoever has such a value has imported it
-
-    if not isinstance(value, np.generic) or isinstance(value, np.datetime64 | np.timedelta64):
-        return value
-    plain = value.item()
-    return plain if type(plain) in (str, bool, int, float) else value
 
 
 def value_text(value: object) -> str:

@@ -2,13 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
-from operator import add
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..errors import InvalidContent, InvalidInput
 from .sources import Source, evidence_of, given_importance, source_of
 from .tiers import Retention, Temperature, Tier
 
@@ -132,29 +129,7 @@ class Memory(NamedTuple):
 
 
 _UNCOMPARED = Memory._fields.index("access_count")
-_PLAIN_TRAITS = ("fact", (), "")
 _DIGITS = 12
-
-
-def check_text(text: object, what: str) -> str:
-    """``text`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
-    if type(text) is str and text.isascii() and "\0" not in text:  # most texts are like this
-        return text
-    if not isinstance(text, str):
-        raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
-    if type(text) is not str:  # the journal returns no subclass of str
-        text = str.__str__(text)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidContent(
-                f"a {what} can't hold the lone surrogate {text[error.start]!a} "
-                f"(character {error.start})"
-            ) from None
-    if "\0" in text:
-        raise InvalidContent(f"a {what} can't hold a NUL (character {text.index(chr(0))})")
-    return text
 
 
 def id_prefix(seed: int, agent_id: str) -> str:
@@ -171,7 +146,7 @@ def id_prefix(seed: int, agent_id: str) -> str:
 
 def memory_id(prefix: str, sequence: int) -> str:
     """The id of the agent's ``sequence``-th memory."""
-    return prefix + _digits(sequence)
+    return prefix + sequence_digits(sequence)
 
 
 def sequence_of(prefix: str, identifier: object) -> int | None:
@@ -202,72 +177,8 @@ def whole_id(prefix: str, given: str) -> str:
         return given
 
 
-_digits = "%012x".__mod__
+sequence_digits = "%012x".__mod__
 """The last 12 characters of a memory's id, from its sequence number."""
-
-
-def memories_of(
-    *,
-    prefixes: Iterable[str],
-    agents: Iterable[str],
-    contents: Iterable[str],
-    tiers: Iterable[Tier],
-    created: Iterable[int],
-    entered: Iterable[int],
-    sequences: Sequence[int],
-    temperatures: Iterable[Temperature],
-    metadata: Sequence[dict[str, Scalar] | None] | None = None,
-    traits: Sequence[tuple[str, tuple[str, ...], str] | None] | None = None,
-    retentions: Iterable[Retention] = repeat(Retention.ACTIVE),
-    expires: Sequence[int] | None = None,
-    counts: Iterable[int] = repeat(0),
-    last: Sequence[int] | None = None,
-    relevance: Iterable[float] = repeat(NEW_RELEVANCE),
-) -> list[Memory]:
-    """Build the records of memories from columns, the form in which storage keeps them.
-
-    ``prefixes`` are the first parts of the ids. ``entered`` are the ticks in which the memories
-    entered their tiers. ``expires`` has NEVER for a memory without an end, ``last`` has UNUSED for
-    a memory that no search has returned. ``metadata`` and ``traits`` have None for a memory that
-    has none. Without a column, each record has the value of a new memory.
-    """
-    given: Iterable[Metadata] = repeat(NO_METADATA)
-    if metadata is not None and metadata.count(None) < len(metadata):
-        given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
-    kinds: Iterable[str] = repeat("fact")
-    tags: Iterable[tuple[str, ...]] = repeat(())
-    if traits is not None and traits.count(None) < len(traits):
-        kinds, tags, _ = zip(*[own or _PLAIN_TRAITS for own in traits], strict=True)
-    ends: Iterable[int | None] = repeat(None)
-    if expires is not None and expires.count(NEVER) < len(expires):
-        ends = [None if tick == NEVER else tick for tick in expires]
-    used: Iterable[int | None] = repeat(None)
-    if last is not None:
-        used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
-    write, largest = _digits, max(sequences, default=0)
-    if largest < len(sequences):  # agents have the same numbers: to write each once takes less
-        write = list(map(_digits, range(largest + 1))).__getitem__
-    fields = zip(
-        map(add, prefixes, map(write, sequences)),  # memory_id()
-        agents,
-        contents,
-        tiers,
-        created,
-        entered,
-        sequences,
-        given,
-        kinds,
-        tags,
-        temperatures,
-        retentions,
-        ends,
-        counts,
-        used,
-        relevance,
-        strict=False,
-    )
-    # Memory(…) does the same in twice the time.
-    return list(map(tuple.__new__, repeat(Memory), fields))
 
 
 class Hit(NamedTuple):
@@ -348,8 +259,6 @@ KINDS = (
     "insight",
 )
 
-_MOST_TAGS, _LONGEST_TAG = 32, 64
-
 
 class Traits(NamedTuple):
     """Kind and tags, made by :func:`traits`."""
@@ -368,38 +277,6 @@ def traits(kind: str, tags: tuple[str, ...]) -> Traits:
 
 PLAIN = traits("fact", ())
 """The traits of a memory without options."""
-
-
-def check_kind(kind: object) -> str:
-    """``kind`` itself, or :class:`InvalidInput`."""
-    if isinstance(kind, str) and kind in KINDS:
-        return str.__str__(kind)
-    raise InvalidInput(
-        f"{kind!r:.60} is not a kind of memory", hint=f"use one of {', '.join(KINDS)}"
-    )
-
-
-def check_tags(tags: object) -> tuple[str, ...]:
-    """The tags in alphabetical order, each once; or :class:`InvalidInput`."""
-    if isinstance(tags, str | bytes | Mapping) or not isinstance(tags, Iterable):
-        raise InvalidInput(f"tags are a list of texts; got {tags!r:.60}")
-    found = set()
-    for tag in tags:
-        try:
-            text = check_text(tag, "tag")
-        except InvalidContent as error:
-            raise InvalidInput(error.why, hint=error.hint) from None
-        if not text.strip() or text != text.strip() or len(text) > _LONGEST_TAG or "," in text:
-            raise InvalidInput(
-                f"{text!r:.80} is not a tag",
-                hint=f"use 1 to {_LONGEST_TAG} characters without commas and without blanks around",
-            )
-        found.add(text)
-    if len(found) > _MOST_TAGS:
-        raise InvalidInput(
-            f"a memory has at most {_MOST_TAGS} tags; got {len(found)}", hint="leave some out"
-        )
-    return tuple(sorted(found))
 
 
 class Spill(NamedTuple):

@@ -1,264 +1,59 @@
-"""What callers give for new memories and searches. A call for one is a batch of one."""
+"""What callers give, checked: texts, agents, numbers, searches, and filters of memories."""
 
-import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from operator import ge, gt, le, lt
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
-from .metadata import KeptMetadata, SharedMetadata, check_metadata, plain_scalar, value_text
-from .records import KEY, KINDS, VALUE, check_kind, check_tags, check_text
-from .sources import EVIDENCE, IMPORTANCE, check_importance, evidence_of, evidence_text
-from .tiers import TEMPERATURE_NAMES, TIER_VALUES, Temperature, Tier, parse_temperature, parse_tier
+from ..errors import InvalidAgentId, InvalidContent, InvalidInput
+from .records import KINDS, Memory, Scalar, shown
+from .tiers import Temperature, Tier, parse_temperature, parse_tier
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 _LONGEST_ID = 128
 _MOST_QUERY = 1_000_000
 _MOST = 2**62  # leaves room to add in 64 bits
-_SEQUENCES = (tuple, list)
-_FEW = 8
-"""A batch with fewer memories is checked one by one, which is faster."""
+_MOST_TAGS, _LONGEST_TAG = 32, 64
+FEW = 8
+"""A batch with fewer items is checked one by one, which is faster."""
+_PREFIX = "metadata."
+_DEEPEST = 8
+_MOST_PARTS = 100
+_MOST_VALUES = 1000
+_ABSENT: Final = object()
+
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+)
+_OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS, "$exists")
+_JOINTS = ("$and", "$or", "$not")
+_FIELDS = ("tier", "temperature", "kind", "tags", "min_score", "since_tick")
 
 
-class Options(NamedTuple):
-    """The optional properties of a new memory, checked."""
-
-    kind: str = "fact"
-    tags: tuple[str, ...] = ()
-    temperature: Temperature | None = None
-    """None: the settings choose the temperature."""
-    ttl: int | None = None
-    expires_tick: int | None = None
-    key: str | None = None
-    """The memory supersedes the agent's memory with this key. The metadata has the key, too."""
-    keeps_tier: bool = False
-    """Whether no tier was given: the memory has the tier of the one that it supersedes."""
-    evidence: tuple[str, ...] = ()
-    """The memories that it is drawn from, where they are given as an option: the agent must have
-    them. The metadata has their ids, too; if nothing but the metadata has, nobody checks them.
-    """
+# Texts, ids and numbers
 
 
-PLAIN_OPTIONS = Options()
-_LONGEST_KEY = 256
-
-NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
-"""Agent, text, tier, metadata and options, checked."""
-
-
-class NewMemories(NamedTuple):
-    """Checked new memories, column by column."""
-
-    agents: Sequence[str]
-    contents: Sequence[str]
-    tiers: Sequence[Tier]
-    metadata: Sequence[KeptMetadata | None]
-    options: Sequence[Options]
-
-    @classmethod
-    def of(cls, memories: Iterable[NewMemory]) -> Self:
-        """The columns of these memories."""
-        columns = list(zip(*memories, strict=True))
-        return cls(*columns) if columns else cls((), (), (), (), ())
-
-
-def check_iterable(items: Iterable[object]) -> Iterable[object]:
-    """``items`` itself if it is a batch; a text or a mapping is :class:`InvalidInput`."""
-    if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping):
-        return items
-    raise InvalidInput(f"a batch is a list of tuples; got {items!r:.80}")
-
-
-def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = None) -> NewMemory:
-    """Agent, text, tier, metadata and options from a tuple. The last three may be missing.
-
-    With ``shared``, memories with equal metadata share one object.
-    """
-    if not isinstance(item, _SEQUENCES) or not 2 <= len(item) <= 5:
-        raise InvalidInput(
-            "a new memory is a tuple (agent_id, content), (agent_id, content, tier), "
-            "(agent_id, content, tier, metadata) or (agent_id, content, tier, metadata, options); "
-            f"got {item!r:.80}"
-        )
-    agent, content = check_agent_id(item[0]), check_content(item[1], most_bytes)
-    given = item[2] if len(item) > 2 else None
-    tier = Tier.NORMAL if given is None else given
-    if type(tier) is not Tier:
-        tier = parse_tier(tier)
-    if len(item) < 4:
-        return agent, content, tier, None, PLAIN_OPTIONS
-    metadata, options = item[3], item[4] if len(item) > 4 else None
-    has_evidence = False
-    if type(options) is not Options and isinstance(options, Mapping):
-        has_evidence = options.get("evidence") is not None
-        metadata, options = _move_to_metadata(metadata, options)
-    kept = None
-    if metadata is not None:
-        kept = check_metadata(metadata) if shared is None else shared.check(metadata)
-    checked = check_options(options)
-    if kept is not None and KEY in kept:
-        checked = checked._replace(key=check_key(kept[KEY]), keeps_tier=given is None)
-    if kept is not None and has_evidence:
-        checked = checked._replace(evidence=evidence_of(kept))
-    return agent, content, tier, kept, checked
-
-
-def check_all_new(
-    items: Iterable[object], most_bytes: int, shared: SharedMetadata | None = None
-) -> NewMemories:
-    """A batch of new memories; each item is what :func:`check_new` takes."""
-    plain = _check_plain(items, most_bytes)
-    if plain is not None:
-        return plain
-    return NewMemories.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
-
-
-def _check_plain(items: Any, most_bytes: int) -> NewMemories | None:
-    """The batch of a long list of plain tuples (agent, text) or (agent, text, tier); else None.
-
-    Plain texts are ASCII, plain tiers are ``Tier`` values or full names. A check by columns takes a
-    third of the time of a check by memory.
-    """
-    if type(items) is not list or len(items) < _FEW or set(map(type, items)) != {tuple}:
-        return None
-    if set(map(len, items)) not in ({2}, {3}):
-        return None
-    size = len(items)
-    agents, contents, *rest = zip(*items, strict=True)
-    tiers = rest[0] if rest else (Tier.NORMAL,) * size
-    if set(map(type, tiers)) == {str}:
-        tiers = tuple(map(TIER_VALUES.get, tiers))
-    if (
-        set(map(type, tiers)) == {Tier}
-        and are_agent_ids(agents)
-        and are_plain_texts(contents, most_bytes)  # each character of a plain text is a byte
-        and all(contents)
-        and not any(map(str.isspace, contents))
-    ):
-        return NewMemories(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
-    return None
-
-
-def _move_to_metadata(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
-    """Metadata with the options that it keeps, and the other options."""
-    if options.keys().isdisjoint(_KEPT):
-        return metadata, options
-    own = {
-        field.kept_as: options[name] if field.check is None else field.check(options[name])
-        for name, field in _KEPT.items()
-        if options.get(name) is not None
-    }
-    if isinstance(metadata, Mapping):
-        for name, field in _KEPT.items():
-            kept = field.kept_as
-            if kept in own and kept in metadata and metadata[kept] != own[kept]:
-                raise InvalidMetadata(
-                    f"metadata says another {kept} than the option {name}", hint="give it once"
-                )
-    rest = {name: value for name, value in options.items() if name not in _KEPT}
-    if own and isinstance(metadata, Mapping):
-        own = {**metadata, **own}
-    elif own and metadata is not None:
-        return metadata, rest  # check_metadata() refuses it
-    return own or metadata, rest
-
-
-def check_options(options: object) -> Options:
-    """Options from a mapping such as ``{"kind": "decision", "ttl": 20}``."""
-    if type(options) is Options:
-        return options
-    if options is None:
-        return PLAIN_OPTIONS
-    if not isinstance(options, Mapping):
-        raise InvalidInput(f"a memory's options are a mapping; got {options!r:.80}")
-    unknown = [name for name in options if name not in _NAMES]
-    if unknown:
-        raise InvalidInput(
-            f"{unknown[0]!r:.40} is not an option of a memory", hint=f"use {', '.join(_NAMES)}"
-        )
-    given = {name: value for name, value in options.items() if value is not None}
-    kind, tags = given.pop("kind", "fact"), given.pop("tags", ())
-    if type(kind) is not str or kind != "fact":
-        kind = check_kind(kind)
-    if type(tags) is not tuple or tags:
-        tags = check_tags(tags)
-    if not given:
-        return Options(kind, tags)
-    if "ttl" in given and "expires_tick" in given:
-        raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
-    checks = {name: FIELDS[name].check for name in given}
-    checked = {
-        name: own if (check := checks[name]) is None else check(own) for name, own in given.items()
-    }
-    return Options(kind, tags, **checked)
-
-
-def check_key(key: object) -> str:
-    """``key`` itself if a memory can be stored under it, or :class:`InvalidInput`."""
-    if isinstance(key, str) and key.strip() and len(key) <= _LONGEST_KEY:
-        return check_text(key, "key")
-    raise InvalidInput(
-        f"a key is a text of 1 to {_LONGEST_KEY} characters, not {key!r:.40}",
-        hint="use a name such as diet",
-    )
-
-
-def check_search(request: object) -> tuple[str, str]:
-    """Agent and query from a pair."""
-    if not isinstance(request, _SEQUENCES) or len(request) != 2:
-        raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
-    agent, query = request
-    return check_agent_id(agent), check_query(query)
-
-
-def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
-    """Agents and queries from pairs."""
-    if (
-        type(requests) is list
-        and len(requests) >= _FEW
-        and set(map(type, requests)) == {tuple}
-        and set(map(len, requests)) == {2}
-    ):
-        agents, queries = zip(*requests, strict=True)
-        if are_agent_ids(agents) and are_plain_texts(queries, _MOST_QUERY):  # as in most ticks
-            return list(agents), list(queries)
-    checked = [check_search(request) for request in check_iterable(requests)]
-    return [agent for agent, _ in checked], [query for _, query in checked]
-
-
-def action_text(action_type: object, details: object, success: object) -> str:
-    """The text of the memory of an action, such as ``trade failed: no coins``."""
-    if not isinstance(action_type, str) or not action_type.strip():
-        raise InvalidContent(f"an action needs a type, as text; got {action_type!r}")
-    if not isinstance(success, bool):
-        raise InvalidInput(f"success is True or False, not {success!r:.40}")
-    if isinstance(details, Mapping):
+def check_text(text: object, what: str) -> str:
+    """``text`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
+    if type(text) is str and text.isascii() and "\0" not in text:  # most texts are like this
+        return text
+    if not isinstance(text, str):
+        raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
+    if type(text) is not str:  # the journal returns no subclass of str
+        text = str.__str__(text)
+    if not text.isascii():
         try:
-            details = _details(dict(details))
-        except (TypeError, ValueError) as error:
-            raise InvalidContent(f"an action's details must be JSON: {error}") from None
-    elif not isinstance(details, str):
-        raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
-    text = f"{action_type} {'succeeded' if success else 'failed'}"
-    return f"{text}: {details}" if details else text
-
-
-def _not_json(value: object) -> object:
-    """For a value that JSON lacks: the plain one, if it is a scalar of NumPy."""
-    plain = plain_scalar(value)
-    if plain is value:
-        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
-    return plain
-
-
-_details = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, allow_nan=False, default=_not_json
-).encode
-
-
-# What may become a part of a memory, or name its agent
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidContent(
+                f"a {what} can't hold the lone surrogate {text[error.start]!a} "
+                f"(character {error.start})"
+            ) from None
+    if "\0" in text:
+        raise InvalidContent(f"a {what} can't hold a NUL (character {text.index(chr(0))})")
+    return text
 
 
 def check_agent_id(agent_id: object) -> str:
@@ -334,206 +129,366 @@ def check_whole(name: str, value: object, least: int = 0, most: int = _MOST) -> 
     raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
 
 
-# The optional fields of a new memory
+def check_kind(kind: object) -> str:
+    """``kind`` itself, or :class:`InvalidInput`."""
+    if isinstance(kind, str) and kind in KINDS:
+        return str.__str__(kind)
+    raise InvalidInput(
+        f"{kind!r:.60} is not a kind of memory", hint=f"use one of {', '.join(KINDS)}"
+    )
 
 
-class Field(NamedTuple):
-    """An optional field of a new memory.
+def check_tags(tags: object) -> tuple[str, ...]:
+    """The tags in alphabetical order, each once; or :class:`InvalidInput`."""
+    if isinstance(tags, str | bytes | Mapping) or not isinstance(tags, Iterable):
+        raise InvalidInput(f"tags are a list of texts; got {tags!r:.60}")
+    found = set()
+    for tag in tags:
+        try:
+            text = check_text(tag, "tag")
+        except InvalidContent as error:
+            raise InvalidInput(error.why, hint=error.hint) from None
+        if not text.strip() or text != text.strip() or len(text) > _LONGEST_TAG or "," in text:
+            raise InvalidInput(
+                f"{text!r:.80} is not a tag",
+                hint=f"use 1 to {_LONGEST_TAG} characters without commas and without blanks around",
+            )
+        found.add(text)
+    if len(found) > _MOST_TAGS:
+        raise InvalidInput(
+            f"a memory has at most {_MOST_TAGS} tags; got {len(found)}", hint="leave some out"
+        )
+    return tuple(sorted(found))
 
-    From it are made: the check of what callers give, the JSON schema of the operations, the options
-    of ``tiermem add``, and the memory action of an agent. :meth:`AgentMemory.add` names the fields
-    in its signature, a world's :class:`Remark`, :class:`Observation` and :class:`Outcome` those
-    ``of_worlds``; a test compares them.
+
+def plain_scalar(value: Any) -> Any:
+    """The plain value of a NumPy number, truth value or text; any other value as it is."""
+    import numpy as np  # whoever has such a value has imported it
+
+    if not isinstance(value, np.generic) or isinstance(value, np.datetime64 | np.timedelta64):
+        return value
+    plain = value.item()
+    return plain if type(plain) in (str, bool, int, float) else value
+
+
+# Searches
+
+
+def check_iterable(items: Iterable[object]) -> Iterable[object]:
+    """``items`` itself if it is a batch; a text or a mapping is :class:`InvalidInput`."""
+    if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping):
+        return items
+    raise InvalidInput(f"a batch is a list of tuples; got {items!r:.80}")
+
+
+def check_search(request: object) -> tuple[str, str]:
+    """Agent and query from a pair."""
+    if not isinstance(request, tuple | list) or len(request) != 2:
+        raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
+    agent, query = request
+    return check_agent_id(agent), check_query(query)
+
+
+def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
+    """Agents and queries from pairs."""
+    if (
+        type(requests) is list
+        and len(requests) >= FEW
+        and set(map(type, requests)) == {tuple}
+        and set(map(len, requests)) == {2}
+    ):
+        agents, queries = zip(*requests, strict=True)
+        if are_agent_ids(agents) and are_plain_texts(queries, _MOST_QUERY):  # as in most ticks
+            return list(agents), list(queries)
+    checked = [check_search(request) for request in check_iterable(requests)]
+    return [agent for agent, _ in checked], [query for _, query in checked]
+
+
+# Filters: which memories a call is about, by what they are, and by conditions on their metadata.
+#
+# ``{"metadata.place": "bay", "metadata.day": {"$gte": 3}}`` is such a condition. It is checked
+# before it is used: an unknown operator or a value of a wrong type is an error that names the key.
+# Depth and size are bounded, because a condition may come from a stranger.
+
+
+class Condition(Protocol):
+    """What the metadata of a memory must meet."""
+
+    def matches(self, metadata: Mapping[str, Scalar], /) -> bool:
+        """Whether the condition holds."""
+
+
+class Comparison(NamedTuple):
+    """Compares the value of one metadata key.
+
+    ``$ne`` and ``$nin`` are true wherever ``$eq`` and ``$in`` are false, so also for a memory
+    without the key. Values of different types are never equal, and neither comes before the other;
+    whole and other numbers are of one type.
     """
 
     name: str
-    schema: Mapping[str, Any]
-    """What fits, as JSON Schema with a description."""
-    check: Callable[[Any], Any] | None = None
-    """The value as it is kept, or an error; None if the check of the metadata is enough."""
-    kept_as: str | None = None
-    """Its name in the metadata; None if the memory's record has a place for it."""
-    words: str = ""
-    """How the list of actions that a language model reads says it; blank if it does not."""
-    option: str = ""
-    """How the command line says it, where that is not the schema's description."""
-    metavar: str | None = None
-    """What stands for its value on the command line."""
-    of_worlds: bool = False
-    """Whether what a world gives its agents has it, too."""
-    names_memories: bool = False
-    """Whether its values are ids of the agent's memories."""
+    operator: str
+    value: Any
+
+    def matches(self, metadata: Mapping[str, Scalar]) -> bool:
+        """Whether the condition holds."""
+        own = metadata.get(self.name, _ABSENT)
+        if self.operator == "$exists":
+            return (own is not _ABSENT) is self.value
+        if self.operator in _ORDERS:
+            kind, value = self.value
+            mine, other = _typed(own)
+            return mine == kind and _ORDERS[self.operator](other, value)
+        return (_typed(own) in self.value) is (self.operator == "$in")
 
 
-MEMORY_ID: Mapping[str, Any] = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 64,
-    "description": "The id of one of the agent's memories.",
-}
-_NAME = {"type": "string", "minLength": 1, "maxLength": 256}
+class Joint(NamedTuple):
+    """Several conditions: all must hold, or one, or the only one must not."""
+
+    operator: str
+    parts: tuple[Condition, ...]
+
+    def matches(self, metadata: Mapping[str, Scalar]) -> bool:
+        """Whether the condition holds."""
+        each = (part.matches(metadata) for part in self.parts)
+        if self.operator == "$not":
+            return not next(each)
+        return all(each) if self.operator == "$and" else any(each)
 
 
-def _described(schema: Mapping[str, Any], description: str) -> Mapping[str, Any]:
-    return {**schema, "description": description}
+def parse_condition(filters: object) -> Condition | None:
+    """The condition that a caller's mapping says; None if it is empty."""
+    if isinstance(filters, Mapping) and not filters:
+        return None
+    return _Reader().mapping(filters, "filters", 1)
 
 
-FIELDS: Mapping[str, Field] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            Field(
-                "kind",
-                {
-                    "type": "string",
-                    "enum": list(KINDS),
-                    "description": "What sort of memory it is.",
-                },
-                check_kind,
-                words="kind (such as fact, decision or preference)",
-                option="Such as fact, decision or preference.",
-                of_worlds=True,
-            ),
-            Field(
-                "tags",
-                {
-                    "type": "array",
-                    "items": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": 64,
-                        "pattern": r"^[^\s,]([^,]*[^\s,])?$",
-                    },
-                    "maxItems": 32,
-                    "description": "Labels of your own, without commas and without blanks around.",
-                },
-                check_tags,
-                words="tags (a list)",
-                option="A label of your own",
-                of_worlds=True,
-            ),
-            Field(
-                "ttl",
-                {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 2**53,
-                    "description": "Ticks after which nobody sees it any more; memory_status says "
-                    "how many there are in a day.",
-                },
-                partial(check_whole, "ttl", least=1),
-                words="ttl (ticks)",
-                option="Ticks after which it expires.",
-                of_worlds=True,
-            ),
-            Field("expires_tick", {}, partial(check_whole, "expires_tick", least=1)),
-            Field(
-                "temperature",
-                {
-                    "type": "string",
-                    "enum": list(TEMPERATURE_NAMES.values()),
-                    "description": "How active it is: hot is always in view, warm is searched, "
-                    "cold only if asked.",
-                },
-                parse_temperature,
-                words="temperature (hot, warm or cold)",
-                option="hot, warm or cold; without it the settings decide.",
-                of_worlds=True,
-            ),
-            Field(
-                "session",
-                _described(_NAME, "The conversation or episode it is part of."),
-                kept_as="session",
-                words="session",
-                metavar="NAME",
-                of_worlds=True,
-            ),
-            Field(
-                "speaker",
-                _described(_NAME, "Who said it."),
-                kept_as="speaker",
-                words="speaker",
-                metavar="NAME",
-                of_worlds=True,
-            ),
-            Field(
-                "key",
-                _described(
-                    _NAME,
-                    "What it is about, such as diet: it supersedes the memory that has this key "
-                    "now, and has its tier unless one is given.",
-                ),
-                check_key,
-                KEY,
-                words="key (the text replaces the one that you stored under this key before)",
-                option="What it is about: it supersedes the memory of this key.",
-                metavar="NAME",
-            ),
-            Field(
-                "value",
-                {
-                    "type": "object",
-                    "description": "JSON to keep beside the text, nested up to 64 deep, at most "
-                    "1 MiB. No search looks into it.",
-                },
-                value_text,
-                VALUE,
-                words="value (JSON to keep beside the text)",
-                option="Nested JSON to keep beside the text.",
-                metavar="JSON",
-            ),
-            Field(
-                "importance",
-                {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 10,
-                    "description": "From 1, mundane, to 10, poignant.",
-                },
-                check_importance,
-                IMPORTANCE,
-                words="importance (1 to 10)",
-                option="From 1, mundane, to 10; else by the tier.",
-            ),
-            Field(
-                "supersedes",
-                _described(MEMORY_ID, "The id of a memory that it replaces."),
-                words="supersedes or contradicts (the memory_id of one that it replaces or "
-                "contradicts)",
-                option="The memory that it supersedes.",
-                metavar="ID",
-                names_memories=True,
-            ),
-            Field(
-                "contradicts",
-                _described(MEMORY_ID, "The id of one that it contradicts."),
-                option="A memory that it contradicts.",
-                metavar="ID",
-                names_memories=True,
-            ),
-            Field(
-                "evidence",
-                {
-                    "type": "array",
-                    "items": MEMORY_ID,
-                    "minItems": 1,
-                    "maxItems": 32,
-                    "description": "What an insight is drawn from.",
-                },
-                evidence_text,
-                EVIDENCE,
-                option="A memory that an insight is drawn from",
-                metavar="ID",
-                names_memories=True,
-            ),
+def all_of(conditions: Iterable[Condition | None]) -> Condition | None:
+    """The condition that all of these hold; None if there is none among them."""
+    parts = tuple([each for each in conditions if each is not None])
+    return Joint("$and", parts) if len(parts) > 1 else next(iter(parts), None)
+
+
+def none_of(key: str, values: Iterable[str]) -> Condition:
+    """The condition that the value of a metadata key is none of these."""
+    return Comparison(key, "$nin", frozenset(map(_typed, values)))
+
+
+class _Reader:
+    """Reads a caller's mapping, and counts the comparisons in it."""
+
+    def __init__(self) -> None:
+        self._parts = 0
+
+    def mapping(self, given: object, place: str, depth: int) -> Condition:
+        """The condition that all entries of a mapping hold."""
+        if not isinstance(given, Mapping) or not given:
+            raise InvalidInput(
+                f"{place} is a mapping such as {{'metadata.place': 'bay'}}, not {shown(given)}"
+            )
+        if depth > _DEEPEST:
+            raise InvalidInput(f"filters are nested more than {_DEEPEST} deep", hint="simplify it")
+        parts = [part for entry in given.items() for part in self._entry(*entry, depth)]
+        return parts[0] if len(parts) == 1 else Joint("$and", tuple(parts))
+
+    def _entry(self, name: object, value: object, depth: int) -> list[Condition]:
+        if name == "$not":
+            return [Joint("$not", (self.mapping(value, "$not", depth + 1),))]
+        if isinstance(name, str) and name in _JOINTS:
+            if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not value:
+                raise InvalidInput(f"{name} takes a list of filters, not {shown(value)}")
+            self._count(len(value))
+            return [Joint(name, tuple([self.mapping(each, name, depth + 1) for each in value]))]
+        key = _key(name)
+        tests = value if isinstance(value, Mapping) else {"$eq": value}
+        if not tests:
+            raise InvalidInput(
+                f"filters: {shown(name)} has no condition", hint=f"use {', '.join(_OPERATORS)}"
+            )
+        self._count(len(tests))
+        return [_comparison(key, operator, own) for operator, own in tests.items()]
+
+    def _count(self, more: int) -> None:
+        self._parts += more
+        if self._parts > _MOST_PARTS:
+            raise InvalidInput(f"filters have more than {_MOST_PARTS} conditions", hint="use $in")
+
+
+def _key(name: object) -> str:
+    if isinstance(name, str) and name.startswith(_PREFIX) and len(name) > len(_PREFIX):
+        return name.removeprefix(_PREFIX)
+    if isinstance(name, str) and name.startswith("$"):
+        hint = f"use {', '.join(_JOINTS)}, or a key such as metadata.place"
+        raise InvalidInput(f"filters have no {shown(name)}", hint=hint)
+    hint = "use a key such as metadata.place"
+    if isinstance(name, str) and name.isidentifier():
+        hint = f"use metadata.{name:.60}"
+    if name in _FIELDS:
+        hint = f"{name} is an argument of its own"
+    raise InvalidInput(f"filters are about metadata; {shown(name)} is not a key of it", hint=hint)
+
+
+def _comparison(key: str, operator: object, value: object) -> Comparison:
+    place = f"filters: {shown(_PREFIX + key)}"
+    if operator not in _OPERATORS:
+        raise InvalidInput(
+            f"{place} has no operator {shown(operator)}", hint=f"use {', '.join(_OPERATORS)}"
         )
-    }
-)
-"""The optional fields, by name. Of ``supersedes`` and ``contradicts``, only a single add knows."""
+    name = str(operator)
+    if name == "$exists":
+        if type(value) is not bool:
+            raise InvalidInput(f"{place}: $exists is true or false, not {shown(value)}")
+        return Comparison(key, name, value)
+    if name in _ORDERS:
+        if type(value) is not str and (type(value) is bool or not _is_number(value)):
+            raise InvalidInput(f"{place}: {name} takes a number or a text, not {shown(value)}")
+        return Comparison(key, name, _typed(value))
+    values: Sequence[object] = [value]
+    if name in ("$in", "$nin"):
+        if not isinstance(value, list | tuple | set | frozenset) or len(value) > _MOST_VALUES:
+            raise InvalidInput(
+                f"{place}: {name} takes a list of up to {_MOST_VALUES} values, not {shown(value)}"
+            )
+        values = list(value)
+    for each in values:
+        if not (each is None or type(each) in (str, bool) or _is_number(each)):
+            raise InvalidInput(
+                f"{place}: a value is text, a finite number, true, false or null, not {shown(each)}"
+            )
+    asked = "$in" if name in ("$eq", "$in") else "$nin"
+    return Comparison(key, asked, frozenset(map(_typed, values)))
 
-LINKS = ("supersedes", "contradicts")
-WORLD_FIELDS = tuple(name for name, field in FIELDS.items() if field.of_worlds)
-"""The names of the fields that a world may give."""
-_NAMES = tuple(name for name in FIELDS if name not in LINKS)
-_KEPT = {name: field for name, field in FIELDS.items() if field.kept_as is not None}
-"""The fields that the metadata keeps."""
+
+def _is_number(value: object) -> bool:
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def _typed(value: object) -> tuple[str, object]:
+    """The value with its type, so that 1, 1.0 and True are not all equal."""
+    if type(value) in (int, float):
+        return "number", value
+    return type(value).__name__, value
+
+
+_Value = TypeVar("_Value")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
+
+
+class Filter(NamedTuple):
+    """The conditions that a memory must meet. None and 0 are no condition."""
+
+    tiers: frozenset[Tier] | None = None
+    temperatures: frozenset[Temperature] | None = None
+    kinds: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    """The memory has one of these tags."""
+    since_tick: int = 0
+    """The memory was created in this tick or later."""
+    min_score: float = 0.0
+    """The memory's score, similarity or share of the query's words is at least this: the hit has
+    the largest of them as ``match``. Pinned memories need none of them."""
+    metadata: Condition | None = None
+
+    def allows(self, memory: Memory) -> bool:
+        """Whether a memory meets all conditions except ``min_score``."""
+        return (
+            (self.tiers is None or memory.tier in self.tiers)
+            and (self.temperatures is None or memory.temperature in self.temperatures)
+            and (self.kinds is None or memory.kind in self.kinds)
+            and (self.tags is None or not self.tags.isdisjoint(memory.tags))
+            and memory.created_tick >= self.since_tick
+            and (self.metadata is None or self.metadata.matches(memory.metadata))
+        )
+
+    @property
+    def wants_cold(self) -> bool:
+        """Whether the filter names cold memories."""
+        return self.temperatures is not None and Temperature.COLD in self.temperatures
+
+
+ANY = Filter()
+
+
+def parse_filter(
+    tier: object = None,
+    temperature: object = None,
+    kind: object = None,
+    tags: object = None,
+    min_score: object = None,
+    since_tick: object = None,
+    filters: object = None,
+    session: object = None,
+) -> Filter:
+    """A filter from a caller's values: one value, or a list of which a memory needs one.
+
+    ``filters`` is a mapping of conditions on metadata. ``session`` is one more of them.
+    """
+    if min_score is not None and not (
+        isinstance(min_score, int | float)
+        and not isinstance(min_score, bool)
+        and 0 <= min_score <= 1
+    ):
+        raise InvalidInput(
+            f"min_score is a number from 0 to 1, not {min_score!r:.40}", hint="use 0.3, or so"
+        )
+    words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
+    if words == ():
+        raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
+    conditions = [] if filters is None else [parse_condition(filters)]
+    if session is not None:
+        conditions.append(parse_condition(in_session(_check_session(session))))
+    found = Filter(
+        _any_of(tier, parse_tier),
+        _any_of(temperature, parse_temperature),
+        _any_of(kind, check_kind),
+        None if words is None else frozenset(words),
+        0 if since_tick is None else check_whole("since_tick", since_tick),
+        0.0 if min_score is None else float(min_score),
+        all_of(conditions),
+    )
+    return ANY if found == ANY else found  # searches compare by identity
+
+
+def parse_filter_and_cold(
+    include_cold: bool, *values: object, **named: object
+) -> tuple[Filter, bool]:
+    """A filter from a caller's values, and whether cold memories take part.
+
+    Cold memories take part if they are asked for, or if the filter names cold.
+    """
+    if all(value is None for value in (*values, *named.values())):
+        return ANY, include_cold
+    only = parse_filter(*values, **named)
+    if include_cold and only.temperatures is not None:
+        only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
+    return only, include_cold or only.wants_cold
+
+
+def in_session(session: object) -> dict[str, object]:
+    """The condition that a memory is of a session: 7 and "7" name the same one."""
+    named = [session]
+    if isinstance(session, str) and _WHOLE.fullmatch(session):
+        named += [int(session)]
+    elif isinstance(session, int) and not isinstance(session, bool):
+        named += [str(session)]
+    return {"metadata.session": {"$in": named} if len(named) > 1 else session}
+
+
+def _check_session(session: object) -> object:
+    plain = plain_scalar(session)
+    if isinstance(plain, str | int) and not isinstance(plain, bool):
+        return plain
+    raise InvalidInput(
+        f"a session is a text or a whole number, not {session!r:.40}",
+        hint="use the name that its memories were stored with",
+    )
+
+
+def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:
+    if value is None:
+        return None
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        if values := frozenset(map(parse, value)):
+            return values
+        raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
+    return frozenset([parse(value)])

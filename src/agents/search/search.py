@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
-from ..memory.filters import ANY
 from ..memory.records import Explanation, Hit, Hits, Memory
+from ..memory.requests import ANY
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import CachedEmbedder

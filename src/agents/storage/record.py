@@ -5,10 +5,11 @@ import json
 import struct
 from collections.abc import Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..memory.metadata import KeptMetadata
-from ..memory.records import Memory, Traits, memories_of, traits
+from ..memory.records import NEVER, NO_METADATA, PLAIN, UNUSED, Memory, Traits, memory_id, traits
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.temperature import relevance
 
@@ -48,24 +49,25 @@ class Record(NamedTuple):
 
     def memory(self, agent_id: str, prefix: str) -> Memory:
         """As callers see it."""
-        (memory,) = memories_of(
-            prefixes=[prefix],
-            agents=[agent_id],
-            contents=[self.content],
-            tiers=[Tier(self.tier)],
-            created=[self.created_tick],
-            entered=[self.tier_tick],
-            sequences=[self.sequence],
-            temperatures=[Temperature(self.temperature)],
-            metadata=[self.metadata],
-            traits=[self.traits],
-            retentions=[Retention(self.retention)],
-            expires=[self.expires_tick],
-            counts=[self.access_count],
-            last=[self.last_access_tick],
-            relevance=[relevance(self.use_record, self.access_count)],
+        kind, tags, _ = self.traits or PLAIN
+        return Memory(
+            memory_id(prefix, self.sequence),
+            agent_id,
+            self.content,
+            Tier(self.tier),
+            self.created_tick,
+            self.tier_tick,
+            self.sequence,
+            NO_METADATA if self.metadata is None else MappingProxyType(self.metadata),
+            kind,
+            tags,
+            Temperature(self.temperature),
+            Retention(self.retention),
+            None if self.expires_tick == NEVER else self.expires_tick,
+            self.access_count,
+            None if self.last_access_tick == UNUSED else self.last_access_tick,
+            relevance(self.use_record, self.access_count),
         )
-        return memory
 
 
 class RecordRow(NamedTuple):

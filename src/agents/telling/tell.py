@@ -14,8 +14,9 @@ from ..engine.read import find
 from ..engine.write import add_many, add_new
 from ..errors import InvalidInput, InvalidTier
 from ..memory.metadata import KeptMetadata, check_metadata
+from ..memory.new import NewMemories, Options
 from ..memory.records import NO_METADATA, VALUE, Memory, sequence_of
-from ..memory.requests import NewMemories, Options, check_agent_id, check_content, is_of_agent
+from ..memory.requests import check_agent_id, check_content, is_of_agent
 from ..memory.sources import (
     HEARD,
     SOURCE,

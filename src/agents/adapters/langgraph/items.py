@@ -16,7 +16,8 @@ from langgraph.store.base import Item, SearchItem
 from ...bank.memory_bank import MemoryBank
 from ...engine.clock import Anchor, anchor_of
 from ...errors import InvalidInput
-from ...memory.records import Memory, Scalar, check_text, shown
+from ...memory.records import Memory, Scalar, shown
+from ...memory.requests import check_text
 from ...storage.state.links import live_version
 from ..names import DIRECTORY, Names, agent_id_of
 

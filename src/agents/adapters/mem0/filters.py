@@ -5,7 +5,7 @@ from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput
-from ...memory.metadata import plain_scalar
+from ...memory.requests import plain_scalar
 from ...memory.tiers import TIER_NAMES, Tier
 from .payloads import kept_name, tier_of
 from .scopes import IDS, checked_id

@@ -14,8 +14,9 @@ from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput, InvalidTier
-from ...memory.metadata import RESERVED_METADATA_KEYS, plain_scalar
+from ...memory.metadata import RESERVED_METADATA_KEYS
 from ...memory.records import KEY, VALUE, Memory, Metadata, Scalar
+from ...memory.requests import plain_scalar
 from ...memory.sources import SOURCE
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from .scopes import IDS, Owner

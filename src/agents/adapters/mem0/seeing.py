@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ...errors import InvalidInput
-from ...memory.filters import Condition, parse_condition
 from ...memory.records import VALUE, Metadata
+from ...memory.requests import Condition, parse_condition
 from .filters import Join
 from .payloads import EXPIRES, kept_name, whole
 

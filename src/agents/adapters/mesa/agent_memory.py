@@ -6,8 +6,8 @@ from typing import Any, NoReturn, final
 from ...bank.agent_memory import AgentMemory
 from ...errors import BankError
 from ...memory.context import render
+from ...memory.new import action_text
 from ...memory.records import Hits, Memory, Scalar
-from ...memory.requests import action_text
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ...simulation.protocols import Action
 from ...simulation.runs.driven_run import OutsideRun

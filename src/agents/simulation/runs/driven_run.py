@@ -16,9 +16,9 @@ from ...bank.memory_bank import MemoryBank
 from ...bank.tick_log import given_hits
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
-from ...memory.metadata import plain_scalar
+from ...memory.new import check_new
 from ...memory.records import Hits
-from ...memory.requests import check_agent_id, check_new
+from ...memory.requests import check_agent_id, plain_scalar
 from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..tick.decision_log import DONE, FAILED, DecisionLog

@@ -10,7 +10,8 @@ from typing import Any
 
 from ...config.settings import Settings
 from ...errors import ConfigError, SimulationError, TierMemError
-from ...memory.requests import check_agent_id, check_new
+from ...memory.new import check_new
+from ...memory.requests import check_agent_id
 from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
 from ..policies.cassette import Cassette

@@ -22,9 +22,9 @@ from ...errors import (
     TierFull,
 )
 from ...memory.context import one_line
-from ...memory.filters import ANY, Filter, none_of
-from ...memory.records import Hits, check_text
-from ...memory.requests import FIELDS, WORLD_FIELDS, check_query
+from ...memory.new import FIELDS, WORLD_FIELDS
+from ...memory.records import Hits
+from ...memory.requests import ANY, Filter, check_query, check_text, none_of
 from ...memory.tiers import Tier, parse_temperature, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER, PLAIN, Memory, Traits, id_prefix, memories_of
+from ...memory.records import NEVER, PLAIN, Memory, Traits, id_prefix
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
 from ...rules.temperature import relevance
@@ -20,7 +20,7 @@ from ..record import MOST_RECALLS, Record
 from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
 from .hashes import number_of
 from .sessions import Sessions
-from .table import WIDTH, Columns, ResidentTable
+from .table import WIDTH, Columns, ResidentTable, memories_of
 from .words import KeywordIndex, Vocabulary
 
 Numbers = NDArray[np.int64]

@@ -9,7 +9,9 @@ agent that nobody looks at has no window: :class:`Population` knows its rows.
 import math
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
+from operator import add
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -17,8 +19,19 @@ from numpy.typing import NDArray
 
 from ...memory.events import Additions
 from ...memory.metadata import KeptMetadata, SharedMetadata
-from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, Traits, memories_of
-from ...memory.tiers import Temperature, Tier
+from ...memory.records import (
+    NEVER,
+    NEW_RELEVANCE,
+    NO_METADATA,
+    PLAIN,
+    UNUSED,
+    Memory,
+    Metadata,
+    Scalar,
+    Traits,
+    sequence_digits,
+)
+from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.temperature import begun, relevances
 from ..embedding import Quantised
 from .hashes import Limbs, Sums, of_activities, of_memories, sums_of
@@ -396,3 +409,66 @@ def _objects(values: Sequence[str | KeptMetadata | Traits | None]) -> NDArray[An
     array = np.empty(len(values), object)
     array[:] = values
     return array
+
+
+def memories_of(
+    *,
+    prefixes: Iterable[str],
+    agents: Iterable[str],
+    contents: Iterable[str],
+    tiers: Iterable[Tier],
+    created: Iterable[int],
+    entered: Iterable[int],
+    sequences: Sequence[int],
+    temperatures: Iterable[Temperature],
+    metadata: Sequence[dict[str, Scalar] | None] | None = None,
+    traits: Sequence[tuple[str, tuple[str, ...], str] | None] | None = None,
+    expires: Sequence[int] | None = None,
+    counts: Iterable[int] = repeat(0),
+    last: Sequence[int] | None = None,
+    relevance: Iterable[float] = repeat(NEW_RELEVANCE),
+) -> list[Memory]:
+    """The memories, as callers see them, of columns.
+
+    ``prefixes`` are the first parts of the ids. ``entered`` are the ticks in which the memories
+    entered their tiers. ``expires`` has NEVER for a memory without an end, ``last`` has UNUSED for
+    a memory that no search has returned. ``metadata`` and ``traits`` have None for a memory that
+    has none. Without a column, each record has the value of a new memory.
+    """
+    given: Iterable[Metadata] = repeat(NO_METADATA)
+    if metadata is not None and metadata.count(None) < len(metadata):
+        given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
+    kinds: Iterable[str] = repeat("fact")
+    tags: Iterable[tuple[str, ...]] = repeat(())
+    if traits is not None and traits.count(None) < len(traits):
+        kinds, tags, _ = zip(*[own or PLAIN for own in traits], strict=True)
+    ends: Iterable[int | None] = repeat(None)
+    if expires is not None and expires.count(NEVER) < len(expires):
+        ends = [None if tick == NEVER else tick for tick in expires]
+    used: Iterable[int | None] = repeat(None)
+    if last is not None:
+        used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
+    write, largest = sequence_digits, max(sequences, default=0)
+    if largest < len(sequences):  # agents have the same numbers: to write each once takes less
+        write = list(map(sequence_digits, range(largest + 1))).__getitem__
+    fields = zip(
+        map(add, prefixes, map(write, sequences)),  # memory_id()
+        agents,
+        contents,
+        tiers,
+        created,
+        entered,
+        sequences,
+        given,
+        kinds,
+        tags,
+        temperatures,
+        repeat(Retention.ACTIVE),
+        ends,
+        counts,
+        used,
+        relevance,
+        strict=False,
+    )
+    # Memory(…) does the same in twice the time.
+    return list(map(tuple.__new__, repeat(Memory), fields))

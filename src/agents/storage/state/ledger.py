@@ -31,8 +31,8 @@ from ...memory.events import (
     encode,
     named,
 )
+from ...memory.new import NewMemories
 from ...memory.records import Memory
-from ...memory.requests import NewMemories
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
 from ..embedding import Quantised, norms

@@ -24,15 +24,15 @@ from ...memory.events import (
     ValueSet,
     VersionReplaced,
 )
-from ...memory.records import Memory, memories_of
-from ...memory.requests import NewMemories
+from ...memory.new import NewMemories
+from ...memory.records import Memory
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.temperature import after_use, begun
 from ...rules.tiers import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
 from ..columns.extras import Holdings
-from ..columns.table import WIDTH
+from ..columns.table import WIDTH, memories_of
 from ..embedding import Quantised
 from ..journal.journal import Journal
 from ..note import Note

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from ....errors import InvalidInput
-from ....memory.requests import FIELDS
+from ....memory.new import FIELDS
 from ....memory.tiers import TIER_NAMES
 from ....memory.words import counted
 from ..banks import changed, check_agent, copied_with_notes, storing
