@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agents import InvalidAgentId, Tier, TierMemError
 from agents.memory.new import check_all_new, check_new
-from agents.memory.requests import check_search, check_searches
+from agents.memory.requests import check_searches
 from examples import examples
 from tiermem.testing.strategies import any_text, contents, not_tiers, queries, spellings, tiers
 
@@ -39,13 +39,6 @@ _STRANGE_ITEMS = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True, scope="module")
-def known() -> None:
-    """The plain ids were seen before."""
-    for name in _IDS:
-        check_search((name, "tea"))
-
-
 def _outcome(call):
     """What it gives, with its types, or the first error, with what it says."""
     try:
@@ -64,8 +57,8 @@ def _types(value):
 
 def _check_searches(requests) -> None:
     def one_by_one():
-        checked = [check_search(request) for request in requests]
-        return [agent for agent, _ in checked], [query for _, query in checked]
+        checked = [check_searches([request]) for request in requests]
+        return [agent for (agent,), _ in checked], [query for _, (query,) in checked]
 
     assert _outcome(lambda: check_searches(requests)) == _outcome(one_by_one)
 

@@ -10,9 +10,6 @@ from ..errors import InvalidContent, InvalidInput, InvalidMetadata
 from .metadata import KeptMetadata, SharedMetadata, check_metadata, value_text
 from .records import KEY, KINDS, VALUE
 from .requests import (
-    FEW,
-    are_agent_ids,
-    are_plain_texts,
     check_agent_id,
     check_content,
     check_iterable,
@@ -23,7 +20,7 @@ from .requests import (
     plain_scalar,
 )
 from .sources import EVIDENCE, IMPORTANCE, check_importance, evidence_of, evidence_text
-from .tiers import TEMPERATURE_NAMES, TIER_VALUES, Temperature, Tier, parse_temperature, parse_tier
+from .tiers import TEMPERATURE_NAMES, Temperature, Tier, parse_temperature, parse_tier
 
 
 class Options(NamedTuple):
@@ -106,36 +103,7 @@ def check_all_new(
     items: Iterable[object], most_bytes: int, shared: SharedMetadata | None = None
 ) -> NewMemories:
     """A batch of new memories; each item is what :func:`check_new` takes."""
-    plain = _check_plain(items, most_bytes)
-    if plain is not None:
-        return plain
     return NewMemories.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
-
-
-def _check_plain(items: Any, most_bytes: int) -> NewMemories | None:
-    """The batch of a long list of plain tuples (agent, text) or (agent, text, tier); else None.
-
-    Plain texts are ASCII, plain tiers are ``Tier`` values or full names. A check by columns takes a
-    third of the time of a check by memory.
-    """
-    if type(items) is not list or len(items) < FEW or set(map(type, items)) != {tuple}:
-        return None
-    if set(map(len, items)) not in ({2}, {3}):
-        return None
-    size = len(items)
-    agents, contents, *rest = zip(*items, strict=True)
-    tiers = rest[0] if rest else (Tier.NORMAL,) * size
-    if set(map(type, tiers)) == {str}:
-        tiers = tuple(map(TIER_VALUES.get, tiers))
-    if (
-        set(map(type, tiers)) == {Tier}
-        and are_agent_ids(agents)
-        and are_plain_texts(contents, most_bytes)  # each character of a plain text is a byte
-        and all(contents)
-        and not any(map(str.isspace, contents))
-    ):
-        return NewMemories(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
-    return None
 
 
 def _move_to_metadata(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:

@@ -12,12 +12,9 @@ from .records import KINDS, Memory, Scalar, shown
 from .tiers import Temperature, Tier, parse_temperature, parse_tier
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
-_LONGEST_ID = 128
 _MOST_QUERY = 1_000_000
 _MOST = 2**62  # leaves room to add in 64 bits
 _MOST_TAGS, _LONGEST_TAG = 32, 64
-FEW = 8
-"""A batch with fewer items is checked one by one, which is faster."""
 _PREFIX = "metadata."
 _DEEPEST = 8
 _MOST_PARTS = 100
@@ -79,16 +76,6 @@ def is_of_agent(owner: str) -> bool:
     return owner[:1] != "."
 
 
-def are_agent_ids(ids: Sequence[Any]) -> bool:
-    """Whether :func:`check_agent_id` would return each of these ids unchanged."""
-    if set(map(type, ids)) != {str}:
-        return False
-    # Most ids are ASCII identifiers of Python, which are within the alphabet.
-    if "".join(ids).isascii() and all(map(str.isidentifier, ids)):
-        return max(map(len, ids)) <= _LONGEST_ID
-    return all(map(_AGENT_ID.fullmatch, ids))
-
-
 def check_content(content: object, max_bytes: int) -> str:
     """``content`` itself if a memory can have this text, or :class:`InvalidContent`."""
     text = check_text(content, "memory")
@@ -110,14 +97,6 @@ def check_query(query: object) -> str:
     if len(text) > _MOST_QUERY:
         raise InvalidContent(f"a query of {len(text):,} characters is over {_MOST_QUERY:,}")
     return text
-
-
-def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
-    """Whether each text has at most ``longest`` characters, and is ASCII without a NUL."""
-    if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
-        return False
-    text = "".join(texts)
-    return text.isascii() and "\0" not in text
 
 
 def check_whole(name: str, value: object, least: int = 0, most: int = _MOST) -> int:
@@ -181,27 +160,15 @@ def check_iterable(items: Iterable[object]) -> Iterable[object]:
     raise InvalidInput(f"a batch is a list of tuples; got {items!r:.80}")
 
 
-def check_search(request: object) -> tuple[str, str]:
-    """Agent and query from a pair."""
-    if not isinstance(request, tuple | list) or len(request) != 2:
-        raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
-    agent, query = request
-    return check_agent_id(agent), check_query(query)
-
-
 def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
-    if (
-        type(requests) is list
-        and len(requests) >= FEW
-        and set(map(type, requests)) == {tuple}
-        and set(map(len, requests)) == {2}
-    ):
-        agents, queries = zip(*requests, strict=True)
-        if are_agent_ids(agents) and are_plain_texts(queries, _MOST_QUERY):  # as in most ticks
-            return list(agents), list(queries)
-    checked = [check_search(request) for request in check_iterable(requests)]
-    return [agent for agent, _ in checked], [query for _, query in checked]
+    agents, queries = list[str](), list[str]()
+    for request in check_iterable(requests):
+        if not isinstance(request, tuple | list) or len(request) != 2:
+            raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
+        agents.append(check_agent_id(request[0]))
+        queries.append(check_query(request[1]))
+    return agents, queries
 
 
 # Filters: which memories a call is about, by what they are, and by conditions on their metadata.
