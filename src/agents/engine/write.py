@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, final
 
 from ..errors import InvalidInput
-from ..memory.events import Start
+from ..memory.events import Additions, Start
 from ..memory.metadata import check_metadata, value_text
 from ..memory.new import PLAIN_OPTIONS, NewMemories, Options, check_all_new
 from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory
@@ -62,19 +62,18 @@ def add_new(bank: Engine, new: NewMemories, *, may_merge: bool = True) -> Sequen
 
 def store(bank: Engine, new: NewMemories) -> Sequence[Memory]:
     """Store memories that are checked, whatever their keys, and beside equal ones."""
-    starts = _starts(bank, new)
+    additions = _additions(bank, new)
     with bank.changing():
         _expire(bank, dict.fromkeys(new.agents))
         vectors = bank.embedder.encode(new.contents)  # may wait for a server
         with gc_paused() if len(new.agents) > 1 else nullcontext():
-            if not _pin_may_expire_midway(bank, new):
-                return _log(bank, new, starts, vectors)
+            if not _pin_may_expire_midway(bank, additions):
+                return _log(bank, additions, vectors)
             stored: list[Memory] = []
             for place, agent_id in enumerate(new.agents):
                 part = slice(place, place + 1)
                 _expire(bank, [agent_id])
-                one = NewMemories._make([column[part] for column in new])
-                stored += _log(bank, one, starts[part], vectors[part])
+                stored += _log(bank, additions.part(part), vectors[part])
             return stored
 
 
@@ -84,14 +83,11 @@ def _expire(bank: Engine, agents: Iterable[str]) -> None:
         expire(bank, agent_id)
 
 
-def _log(
-    bank: Engine, new: NewMemories, starts: Sequence[Start | None], vectors: Quantised
-) -> Sequence[Memory]:
-    relieve_hot = partial(spill_over_limits, bank)
-    return bank.ledger.add_many(new, starts, vectors, bank.caps, relieve_hot)
+def _log(bank: Engine, new: Additions, vectors: Quantised) -> Sequence[Memory]:
+    return bank.ledger.add_many(new, vectors, bank.caps, partial(spill_over_limits, bank))
 
 
-def _pin_may_expire_midway(bank: Engine, new: NewMemories) -> bool:
+def _pin_may_expire_midway(bank: Engine, new: Additions) -> bool:
     """Whether storing one memory of a batch can make a memory expire before the next is stored.
 
     A pinned memory does not expire, even past its end. With five pins at most, one of them past
@@ -109,6 +105,12 @@ def _pin_may_expire_midway(bank: Engine, new: NewMemories) -> bool:
 
 
 # How a memory begins
+
+
+def _additions(bank: Engine, new: NewMemories) -> Additions:
+    """The events that add these memories, before the ledger numbers them."""
+    tiers = list(map(int, new.tiers))
+    return Additions(new.agents, (), tiers, new.contents, new.metadata, _starts(bank, new))
 
 
 def _starts(bank: Engine, new: NewMemories) -> Sequence[Start | None]:
@@ -227,12 +229,12 @@ def _stored_one(
         new = new._replace(tiers=(former.tier,))
     if repetitions is not None and (same := repetitions.of(new, former)) is not None:
         return _repeated(bank, same, new.tiers[0])
-    starts = _starts(bank, new)
+    additions = _additions(bank, new)
     turn = (0, 0)
     if former is not None:
         turn = ledger.state.block(agent_id).tier_order.of(former.sequence)
         retire(bank, former)
-    (memory,) = _log(bank, new, starts, vector)
+    (memory,) = _log(bank, additions, vector)
     if former is not None:
         ledger.succeed(memory, former, turn)
     memory = ledger.state.memory(agent_id, memory.sequence) or memory

@@ -56,6 +56,7 @@ class Additions(NamedTuple):
 
     agents: Sequence[str]
     sequences: Sequence[int]
+    """Empty until the ledger numbers the memories."""
     tiers: Sequence[int]
     contents: Sequence[str]
     metadata: Sequence[KeptMetadata | None]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence, Set
 from contextlib import nullcontext
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...errors import BankBroken, CommitFailed, CommitUnknown
 from ...memory.events import (
     NO_CHANGES,
     Added,
+    Additions,
     Cause,
     Change,
     Changes,
@@ -21,7 +23,6 @@ from ...memory.events import (
     Purged,
     Retained,
     Row,
-    Start,
     TickAdvanced,
     TierChanged,
     UseKind,
@@ -31,7 +32,6 @@ from ...memory.events import (
     encode,
     named,
 )
-from ...memory.new import NewMemories
 from ...memory.records import Memory
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
@@ -42,7 +42,7 @@ from ..journal.ticks import TickNote
 from ..note import kept_of
 from . import snapshots
 from .snapshots import load, replay
-from .state import Accesses, AddedMemories, State, needs_room, numbered
+from .state import Accesses, AddedMemories, State, needs_room
 
 logger = logging.getLogger(__name__)
 
@@ -197,13 +197,12 @@ class Ledger:
     @whole
     def add_many(
         self,
-        new: NewMemories,
-        starts: Sequence[Start | None],
+        new: Additions,
         vectors: Quantised,
         caps: Caps,
         relieve_hot: Callable[[str, list[int]], object],
     ) -> Sequence[Memory]:
-        """Add memories in order, which begin as ``starts`` says; a full tier makes room first.
+        """Number memories and add them in order; a full tier makes room first.
 
         ``relieve_hot`` is called for an agent that got hot memories.
         """
@@ -213,10 +212,12 @@ class Ledger:
         self._flush_accesses()
         state = self.state
         blocks = state.blocks_of(dict.fromkeys(new.agents))
-        prefixes = {own.agent_id: own.prefix for own in blocks}
-        additions = numbered(new, starts, blocks)
+        prefixes = {block.agent_id: block.prefix for block in blocks}
+        following = {block.agent_id: count(block.next_sequence) for block in blocks}
+        numbers = list(map(next, map(following.__getitem__, new.agents)))
+        new = new._replace(sequences=numbers)
         lengths = norms(vectors)
-        events = additions.rows()
+        events = new.rows()
         logged = written = 0
         entered = set[str]()
         """The agents with a waiting memory that is hot or in a tier with a cap."""
@@ -235,31 +236,30 @@ class Ledger:
             rows = slice(written, stop)
             if written < stop:
                 self._is_half_done = True
-                state.add(additions.part(rows), vectors[rows], lengths[rows])
+                state.add(new.part(rows), vectors[rows], lengths[rows])
                 self._is_half_done = False
             written = stop
             entered.clear()
 
-        for place in needs_room(additions):
-            agent_id, tier, start = new.agents[place], new.tiers[place], starts[place]
+        for place in needs_room(new):
+            agent_id, tier, start = new.agents[place], Tier(new.tiers[place]), new.starts[place]
             if agent_id in entered:
                 write_until(place)
             log_until(place)
             if caps.of(tier) is not None:
                 # The memories before this one may not be in the table yet. In a replay they are.
-                self.make_room(agent_id, tier, caps, None, additions.sequences[place] - 1)
+                self.make_room(agent_id, tier, caps, None, numbers[place] - 1)
             entered.add(agent_id)
             is_hot = start is not None and start.temperature == Temperature.HOT
             if (tier is not Tier.PINNED and is_hot) or state.block(agent_id).hot:
                 # Hot may be too full now.
                 write_until(place + 1)
-                sequence = additions.sequences[place]
-                relieve_hot(agent_id, [sequence])
-                memory = state.memory(agent_id, sequence)
+                relieve_hot(agent_id, [numbers[place]])
+                memory = state.memory(agent_id, numbers[place])
                 if memory is not None:
                     others[place] = memory
         write_until(size)
-        return AddedMemories(additions, prefixes, state.tick, others)
+        return AddedMemories(new, prefixes, state.tick, others)
 
     def make_room(
         self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None, newest: int = 0

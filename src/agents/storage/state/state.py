@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, compress, count, repeat
+from itertools import chain, compress, repeat
 from operator import gt
 from typing import NamedTuple, Self, TypeVar, final, overload
 
@@ -19,12 +19,10 @@ from ...memory.events import (
     NoteWritten,
     Retained,
     Row,
-    Start,
     TierChanged,
     ValueSet,
     VersionReplaced,
 )
-from ...memory.new import NewMemories
 from ...memory.records import Memory
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.temperature import after_use, begun
@@ -524,21 +522,8 @@ def _hold(block: AgentColumns, topic: str, name: str, value: object) -> None:
     block.holdings.hold(topic, name, value)
 
 
-def numbered(
-    new: NewMemories, starts: Sequence[Start | None], blocks: Iterable[AgentColumns]
-) -> Additions:
-    """The events that add these memories, each with the number that follows in its agent's block.
-
-    ``starts`` says how each memory begins.
-    """
-    following = {own.agent_id: count(own.next_sequence) for own in blocks}
-    sequences = list(map(next, map(following.__getitem__, new.agents)))
-    tiers = list(map(int, new.tiers))
-    return Additions(new.agents, sequences, tiers, new.contents, new.metadata, starts)
-
-
 def needs_room(new: Additions) -> list[int]:
-    """The places of new memories that are hot or in a tier with a cap: other ones may make room."""
+    """The places of new memories that are hot or in a capped tier: other memories may make room."""
     if not any(map(new.tiers.count, _CAPPED)) and new.starts.count(None) == len(new.starts):
         return []  # as in most batches
     return [
