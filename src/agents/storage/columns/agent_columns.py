@@ -84,7 +84,7 @@ class AgentColumns:
         self.table = table
         self.start = self.room = 0
         self.has_extras = False
-        """Whether the agent has something of what few agents have."""
+        """Whether the agent has :class:`Extras`."""
         self._extras: Extras | None = None
         self._pinned: tuple[int, ...] | None = None
         self._hot: tuple[int, ...] | None = None
@@ -126,7 +126,7 @@ class AgentColumns:
     def shelf_sum(self, total: int) -> None:
         self.table.shelf_sums.put(self.slot, total)
 
-    # What few agents have
+    # Extras
 
     @property
     def is_bare(self) -> bool:
@@ -135,12 +135,12 @@ class AgentColumns:
 
     @property
     def extras(self) -> Extras:
-        """What few agents have; kept from now on."""
-        own = self._extras
-        if own is None:
-            own, self.has_extras = Extras(), True
-            self._extras = own
-        return own
+        """The agent's extras; an agent that had none has empty ones from now on."""
+        extras = self._extras
+        if extras is None:
+            extras, self.has_extras = Extras(), True
+            self._extras = extras
+        return extras
 
     @property
     def recalls(self) -> dict[int, tuple[int, ...]]:
@@ -243,13 +243,17 @@ class AgentColumns:
     def rows_of(self, sequences: Sequence[int]) -> tuple[list[int], list[int]]:
         """The rows of these memories, and the sequence numbers of memories that are not here."""
         if len(sequences) < _FEW:
-            found = [(each, self.row_of(each)) for each in sequences]
-            rows = [row for _, row in found if row is not None]
-            return rows, [each for each, row in found if row is None]
-        own = self.figures[:, 0]
+            pairs = [(sequence, self.row_of(sequence)) for sequence in sequences]
+            rows = [row for _, row in pairs if row is not None]
+            return rows, [sequence for sequence, row in pairs if row is None]
+        numbers = self.figures[:, 0]
         wanted = np.asarray(sequences, np.int64)
-        places = np.searchsorted(own, wanted)
-        here = own[np.minimum(places, max(0, len(own) - 1))] == wanted if len(own) else wanted < 0
+        places = np.searchsorted(numbers, wanted)
+        here = (
+            numbers[np.minimum(places, max(0, len(numbers) - 1))] == wanted
+            if len(numbers)
+            else wanted < 0
+        )
         return places[here].tolist(), wanted[~here].tolist()
 
     def sequence(self, row: int) -> int:
@@ -263,13 +267,14 @@ class AgentColumns:
             rows = self.pinned
         else:
             rows = (self.tiers == int(tier)).nonzero()[0].tolist()
-        own = [self._standing(row, tier) for row in rows]
+        occupants = [self._standing(row, tier) for row in rows]
         if tier is Tier.CRITICAL and self.has_extras:
             elsewhere = self.critical_elsewhere.values()
-            own += [
-                self.tier_order.standing(each.sequence, tier, each.tier_tick) for each in elsewhere
+            occupants += [
+                self.tier_order.standing(memory.sequence, tier, memory.tier_tick)
+                for memory in elsewhere
             ]
-        return own
+        return occupants
 
     def _standing(self, row: int, tier: Tier) -> Standing:
         place = WIDTH * (self.start + row)
@@ -311,8 +316,8 @@ class AgentColumns:
 
     def expired(self, tick: int) -> NDArray[np.bool_]:
         """Which memories are over in ``tick``; a pinned memory does not expire."""
-        found: NDArray[np.bool_] = (self.figures[:, 3] <= tick) & (self.tiers != 0)
-        return found
+        expired: NDArray[np.bool_] = (self.figures[:, 3] <= tick) & (self.tiers != 0)
+        return expired
 
     @property
     def figures(self) -> Numbers:

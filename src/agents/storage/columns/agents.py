@@ -1,4 +1,4 @@
-"""The agents of a bank. An agent that nobody looks at is a row of numbers, and no object."""
+"""The agents of a bank. An agent that no call was about yet is a row of numbers, not an object."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from .table import WIDTH, ResidentTable, Rows, portions, rows_of
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
 _START, _SIZE, _ROOM, _FOLLOWING, _EXPIRY = range(5)
-"""Columns of the numbers of an agent that nobody looked at; :class:`AgentColumns` says more."""
+"""The numbers of an agent that has no object yet; :class:`AgentColumns` explains them."""
 _NUMBERS = 5
 _SLOT_OF, _START_OF, _SIZE_OF, _ROOM_OF = map(attrgetter, ("slot", "start", "size", "room"))
 
@@ -58,16 +58,16 @@ class Population(Mapping[str, AgentColumns]):
 
     def __getitem__(self, agent_id: str) -> AgentColumns:
         slot = self._slots[agent_id]
-        own = self._objects[slot]
-        return self._load(agent_id, slot) if own is None else own
+        block = self._objects[slot]
+        return self._load(agent_id, slot) if block is None else block
 
     def get(self, agent_id: str, default: Any = None) -> Any:
         """The agent's columns, or the default for an agent that is not there."""
         slot = self._slots.get(agent_id)
         if slot is None:
             return default
-        own = self._objects[slot]
-        return self._load(agent_id, slot) if own is None else own
+        block = self._objects[slot]
+        return self._load(agent_id, slot) if block is None else block
 
     def __contains__(self, agent_id: object) -> bool:
         return agent_id in self._slots
@@ -79,10 +79,10 @@ class Population(Mapping[str, AgentColumns]):
         return len(self._slots)
 
     def peek(self, agent_id: str) -> AgentColumns:
-        """The agent's columns, to be read only, and not kept if nobody looked at them before."""
+        """The agent's columns, to be read only; an object made for this call is not kept."""
         slot = self._slots[agent_id]
-        own = self._objects[slot]
-        return self._read(agent_id, slot) if own is None else own
+        block = self._objects[slot]
+        return self._read(agent_id, slot) if block is None else block
 
     def own(self, agent_id: str) -> AgentColumns:
         """The agent's columns; an agent that was not there comes now."""
@@ -199,7 +199,7 @@ class Population(Mapping[str, AgentColumns]):
         """The columns of agents that are all there."""
         objects, slots = self._objects, map(self._slots.__getitem__, agents)
         return [
-            self._load(agent, slot) if (own := objects[slot]) is None else own
+            self._load(agent, slot) if (block := objects[slot]) is None else block
             for agent, slot in zip(agents, slots, strict=True)
         ]
 
@@ -209,18 +209,18 @@ class Population(Mapping[str, AgentColumns]):
 
     def may_end(self, agents: Iterable[str], tick: int) -> list[str]:
         """Those of these agents of whom a memory may have expired by a tick."""
-        slots, objects, found = self._slots, self._objects, []
+        slots, objects, ending = self._slots, self._objects, []
         for agent in agents:
             slot = slots.get(agent)
             if slot is None:
                 continue
-            own = objects[slot]
-            if own is None:
+            block = objects[slot]
+            if block is None:
                 if self._numbers[slot, _EXPIRY] <= tick:
-                    found.append(agent)
-            elif own.next_expiry <= tick or own.has_extras:
-                found.append(agent)
-        return found
+                    ending.append(agent)
+            elif block.next_expiry <= tick or block.has_extras:
+                ending.append(agent)
+        return ending
 
     def touch(self, agents: Iterable[str]) -> None:
         """These agents change now; those that are not there do not."""
@@ -230,14 +230,14 @@ class Population(Mapping[str, AgentColumns]):
                 parts[slot] = None
 
     def known(self, slots: Sequence[int]) -> tuple[list[str], list[int], list[AgentColumns | None]]:
-        """Ids and next sequence numbers of agents; the columns of those that were looked at."""
+        """Ids and next sequence numbers of agents; the columns of those that have an object."""
         objects = list(map(self._objects.__getitem__, slots))
         numbers: Iterable[int] = repeat(0)
         if None in objects:
             numbers = self._numbers[slots, _FOLLOWING].tolist()
         following = [
-            number if own is None else own.next_sequence
-            for number, own in zip(numbers, objects, strict=False)
+            number if block is None else block.next_sequence
+            for number, block in zip(numbers, objects, strict=False)
         ]
         return list(map(self._ids.__getitem__, slots)), following, objects
 
@@ -247,11 +247,11 @@ class Population(Mapping[str, AgentColumns]):
         return zip(ids, numbers, strict=True)
 
     def loaded(self) -> list[AgentColumns]:
-        """The columns of the agents that somebody looked at."""
-        return [own for own in self._objects if own is not None]
+        """The columns of the agents that have an object."""
+        return [block for block in self._objects if block is not None]
 
     def are_all_loaded(self) -> bool:
-        """Whether somebody looked at each agent, as in a small bank after a while.
+        """Whether each agent has an object, as in a small bank after a while.
 
         It may say no where agents went.
         """
@@ -263,17 +263,17 @@ class Population(Mapping[str, AgentColumns]):
 
     def due(self, tick: int) -> list[AgentColumns]:
         """The columns of the agents that may have a memory which expires up to this tick."""
-        found = [own for own in self.loaded() if own.next_expiry <= tick]
+        blocks = [block for block in self.loaded() if block.next_expiry <= tick]
         if not self.are_all_loaded():
             due = self._numbers[: len(self._ids), _EXPIRY] <= tick
             asleep = [slot for slot in np.flatnonzero(due).tolist() if self._objects[slot] is None]
-            found += self.of([self._ids[slot] for slot in asleep if self._ids[slot]])
-        return sorted(found, key=_SLOT_OF)
+            blocks += self.of([self._ids[slot] for slot in asleep if self._ids[slot]])
+        return sorted(blocks, key=_SLOT_OF)
 
     def with_expiry(self, tick: int) -> set[str]:
-        """The agents of :meth:`due`, and those that have what few agents have."""
-        rare = [own for own in self.loaded() if own.has_extras]
-        return {own.agent_id for own in (*rare, *self.due(tick))}
+        """The agents of :meth:`due`, and those that have :class:`Extras`."""
+        rare = [block for block in self.loaded() if block.has_extras]
+        return {block.agent_id for block in (*rare, *self.due(tick))}
 
     # The hash over all agents
 
@@ -320,11 +320,11 @@ class Population(Mapping[str, AgentColumns]):
         return self._column(_ROOM, _ROOM_OF)
 
     def _column(self, column: int, of: Callable[[AgentColumns], int]) -> Rows:
-        own = self.loaded()
-        if len(own) == len(self._ids):
-            return np.array(list(map(of, own)), np.intp)
+        blocks = self.loaded()
+        if len(blocks) == len(self._ids):
+            return np.array(list(map(of, blocks)), np.intp)
         values: Rows = self._numbers[: len(self._ids), column].astype(np.intp)
-        values[list(map(_SLOT_OF, own))] = list(map(of, own))
+        values[list(map(_SLOT_OF, blocks))] = list(map(of, blocks))
         return values
 
     def memories(self) -> int:
@@ -336,8 +336,8 @@ class Population(Mapping[str, AgentColumns]):
     def move(self, starts: Rows, rooms: Rows) -> None:
         """The agents have ``rooms`` rows of the table now, from ``starts`` on."""
         self._numbers[: len(starts), _START], self._numbers[: len(starts), _ROOM] = starts, rooms
-        for own in self.loaded():
-            own.look_at(int(starts[own.slot]), int(rooms[own.slot]))
+        for block in self.loaded():
+            block.look_at(int(starts[block.slot]), int(rooms[block.slot]))
 
     def _take_slots(self, agents: Collection[str]) -> list[int]:
         """Give slots to agents that come."""

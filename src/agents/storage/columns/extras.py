@@ -1,4 +1,4 @@
-"""What few agents have: notes, recalled memories, an order in capped tiers, values, origins."""
+"""Notes, recalls, turns in capped tiers, held values and origins: most agents have none of them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ class TierOrder(dict[int, Turn]):
 
 
 class Extras:
-    """What few agents have."""
+    """An agent's notes, recalls, turns in capped tiers, and cold critical memories."""
 
     __slots__ = ("critical_elsewhere", "notes", "recalls", "tier_order")
 
@@ -100,21 +100,21 @@ class Holdings:
 
     def hold(self, topic: str, name: str, value: Any) -> None:
         """Hold another value under a name; None removes the name."""
-        own = self.values.setdefault(topic, {})
-        if name in own:
-            self.total -= _digest(topic, name, own.pop(name))
+        names = self.values.setdefault(topic, {})
+        if name in names:
+            self.total -= _digest(topic, name, names.pop(name))
         if value is not None:
-            own[name] = value
+            names[name] = value
             self.total += _digest(topic, name, value)
-        if not own:
+        if not names:
             del self.values[topic]
 
     def rows(self) -> list[tuple[str, str, Any]]:
         """Topic, name and value of all that is held, in the order of topics and names."""
         return [
             (topic, name, value)
-            for topic, own in sorted(self.values.items())
-            for name, value in sorted(own.items())
+            for topic, names in sorted(self.values.items())
+            for name, value in sorted(names.items())
         ]
 
 
@@ -135,7 +135,7 @@ class Origins(dict[str, list[int]]):
         self.by_teller: dict[str, list[int]] = {}
         """By the id of a teller, the sequence numbers of what it told, oldest first."""
         self.upto = 1
-        """The first sequence number that nobody has looked at."""
+        """The first sequence number whose origin is not known yet."""
 
     def know(self, sequence: int, metadata: KeptMetadata | None) -> None:
         """Look at the metadata of a memory."""

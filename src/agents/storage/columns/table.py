@@ -171,8 +171,8 @@ class ResidentTable:
 
         They get little room to spare. Most agents of a large population do nothing for long.
         """
-        own = np.array(sizes, np.intp)
-        rooms = own + np.minimum(own // 2, _SPARE + own // 16)
+        counts = np.array(sizes, np.intp)
+        rooms = counts + np.minimum(counts // 2, _SPARE + counts // 16)
         more = int(rooms.sum())
         if self._used + more > len(self.norms):
             self._enlarge((), more)
@@ -435,13 +435,15 @@ def memories_of(
     a memory that no search has returned. ``metadata`` and ``traits`` have None for a memory that
     has none. Without a column, each record has the value of a new memory.
     """
-    given: Iterable[Metadata] = repeat(NO_METADATA)
+    mappings: Iterable[Metadata] = repeat(NO_METADATA)
     if metadata is not None and metadata.count(None) < len(metadata):
-        given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
+        mappings = [
+            NO_METADATA if values is None else MappingProxyType(values) for values in metadata
+        ]
     kinds: Iterable[str] = repeat("fact")
     tags: Iterable[tuple[str, ...]] = repeat(())
     if traits is not None and traits.count(None) < len(traits):
-        kinds, tags, _ = zip(*[own or PLAIN for own in traits], strict=True)
+        kinds, tags, _ = zip(*[values or PLAIN for values in traits], strict=True)
     ends: Iterable[int | None] = repeat(None)
     if expires is not None and expires.count(NEVER) < len(expires):
         ends = [None if tick == NEVER else tick for tick in expires]
@@ -459,7 +461,7 @@ def memories_of(
         created,
         entered,
         sequences,
-        given,
+        mappings,
         kinds,
         tags,
         temperatures,

@@ -112,7 +112,7 @@ def unpack_all(rows: Sequence[SnapshotRow], population: Population) -> None:
 
 
 def _take_extras(population: Population, agent: str, extras: dict[str, Any]) -> None:
-    """What few agents have, from the JSON of a snapshot."""
+    """Give an agent the extras that a snapshot has as JSON."""
     if shelf_sum := int(extras["shelf"], 16):
         population.peek(agent).shelf_sum = shelf_sum
     if extras.keys().isdisjoint(_OF_OBJECTS) and not extras["recalls"]:
@@ -160,7 +160,7 @@ def _without(
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
-    """JSON: what few memories have, and the hash over the memories that are not resident."""
+    """JSON: metadata, traits, recalls, notes, turns, held values, and the shelf's hash."""
     held, notes, recalls, turns = "", "", "[]", ""
     if block.has_extras and block.tier_order:
         order = [[sequence, *turn] for sequence, turn in sorted(block.tier_order.items())]

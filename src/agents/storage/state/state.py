@@ -57,13 +57,13 @@ class Accesses(NamedTuple):
     """The row of each memory in the table; None where a memory may be cold or given twice."""
 
     @classmethod
-    def of(cls, given: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Self:
+    def of(cls, results: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Self:
         """From the sequence numbers and the scores that each search gave."""
         return cls(
-            list(range(len(given))),
-            np.array([len(sequences) for sequences, _ in given], np.intp),
-            np.array(list(chain.from_iterable([sequences for sequences, _ in given])), np.int64),
-            np.array(list(chain.from_iterable([scores for _, scores in given])), np.float64),
+            list(range(len(results))),
+            np.array([len(sequences) for sequences, _ in results], np.intp),
+            np.array(list(chain.from_iterable([sequences for sequences, _ in results])), np.int64),
+            np.array(list(chain.from_iterable([scores for _, scores in results])), np.float64),
         )
 
     def at_least(self, least: float) -> "Accesses":
@@ -180,7 +180,7 @@ class State:
     def tier_counts(self) -> dict[Tier, int]:
         """How many memories are in each tier: active ones, cold ones too, no expired ones."""
         in_use, tiers = self.table.in_use(), self.table.tiers
-        cold, over = self._cold_by_tier(), Counter(each.tier for each in self.expired())
+        cold, over = self._cold_by_tier(), Counter(memory.tier for memory in self.expired())
         # NumPy asks an enum a dozen questions before it takes it for the number it is.
         return {
             tier: int(np.count_nonzero(in_use & (tiers == int(tier)))) + cold[tier] - over[tier]
@@ -190,7 +190,7 @@ class State:
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many of the memories that :meth:`tier_counts` counts have each temperature."""
         if self.blocks.are_all_loaded():
-            hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.loaded()])
+            hot = sum([len(block.pinned) + len(block.hot) for block in self.blocks.loaded()])
         else:
             hot = int(np.count_nonzero(self.table.in_use() & self.table.is_hot()))
         counts = {
@@ -198,7 +198,7 @@ class State:
             Temperature.WARM: len(self) - hot,
             Temperature.COLD: self.cold,
         }
-        over = Counter(each.temperature for each in self.expired())
+        over = Counter(memory.temperature for memory in self.expired())
         return {heat: number - over[heat] for heat, number in counts.items()}
 
     def expired(self, agent_id: str | None = None) -> list[Memory]:
@@ -206,14 +206,14 @@ class State:
 
         No view counts them or shows them.
         """
-        found: list[Memory] = []
+        expired: list[Memory] = []
         for block in self.blocks.due(self.tick) if agent_id is None else [self.block(agent_id)]:
             if block.next_expiry <= self.tick:
-                found += block.memories(np.flatnonzero(block.expired(self.tick)).tolist())
+                expired += block.memories(np.flatnonzero(block.expired(self.tick)).tolist())
         if self.cold:
             for owner, (sequences, _) in self.shelf.due(self.tick, -1, agent_id).items():
-                found += self.memories(owner, sequences)
-        return found
+                expired += self.memories(owner, sequences)
+        return expired
 
     def went_back(self) -> None:
         """The tick is an earlier one: what sweeps of later ticks found out does not hold."""
@@ -335,7 +335,7 @@ class State:
             self._change(block, event.sequences, partial(self._retained, event))
         elif isinstance(event, LifetimeSet):
             end = event.expires_tick
-            self._change(block, event.sequences, lambda each: each._replace(expires_tick=end))
+            self._change(block, event.sequences, lambda record: record._replace(expires_tick=end))
         elif isinstance(event, VersionReplaced):
             self._succeed(block, event)
         elif isinstance(event, NoteWritten):
@@ -375,7 +375,7 @@ class State:
         if event.place is not None:
             tick, *turn = event.place
             block.tier_order.take(event.sequence, turn[0], turn[1])
-            self._change(block, [event.sequence], lambda each: each._replace(tier_tick=tick))
+            self._change(block, [event.sequence], lambda record: record._replace(tier_tick=tick))
 
     def _move(self, block: AgentColumns, event: Moved) -> None:
         to = event.temperature
@@ -385,7 +385,7 @@ class State:
         elif rows:
             block.set_temperature(rows, to)
         if others:
-            self._change(block, others, lambda each: each._replace(temperature=to))
+            self._change(block, others, lambda record: record._replace(temperature=to))
 
     def _retained(self, event: Retained, record: Record) -> Record:
         return record._replace(
@@ -429,7 +429,7 @@ class State:
         memories = block.memories(rows)
         if others:
             stored = self.shelf.many(agent_id, others)
-            memories += [each.record.memory(agent_id, block.prefix) for each in stored]
+            memories += [row.record.memory(agent_id, block.prefix) for row in stored]
             memories.sort(key=lambda memory: memory.sequence)
         return memories
 
