@@ -99,6 +99,9 @@ quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.jso
 reference: $(STAMP) ## docs/reference.md, from the table of operations
 	$(BIN)/python docs/make_reference.py
 
+settings: $(STAMP) ## config/config.yaml and config/schema.yaml, from the declarations in src/agents/config/settings.py
+	$(BIN)/python docs/make_settings.py
+
 results: $(STAMP) # docs/results.md: which design of memory wins where; three minutes of one core
 	$(BIN)/python docs/make_results.py
 

@@ -23,7 +23,7 @@ SOURCE = ROOT / "src" / "agents"
 # Functions without arguments, or with arguments of which there are few: the package's own classes,
 # languages and operations, and the folder of the user's key.
 FIXED = {
-    "config/load.py": {"_types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
+    "config/load.py": {"types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
     "storage/embedding.py": {"_weights"},
     "storage/mem0/package.py": {"_both", "_modules_in"},
     "storage/columns/words.py": {"_function_terms"},

@@ -1,29 +1,39 @@
-"""Loads settings: merges packaged defaults, a preset, a file, assignments and keyword arguments.
+"""Loads settings: merges the defaults, a preset, a file, assignments and keyword arguments.
 
-``config/config.yaml`` alone holds the defaults, and ``config/schema.yaml`` alone says what a key
-accepts; ``settings.py`` declares the types; ``config/presets`` holds the presets.
+``settings.py`` declares them, with their defaults; ``config/presets`` holds the presets. What is
+wrong is told by ``config/schema.yaml``, which is made of the declarations.
 """
 
 import difflib
 import functools
 import itertools
-import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from ..errors import ConfigError
 from ..memory.new import FIELDS, WORLD_FIELDS
-from .fits import fits
+from .plain import Document, copy_plain, printable
 from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-    from .yaml_files import Document
 
 # Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
@@ -61,9 +71,7 @@ def load_settings(
 
     One ``ConfigError`` lists the problems of all of them.
     """
-    from .yaml_files import copy_plain
-
-    merged = defaults = _defaults()
+    merged = _defaults()
     given: list[Document] = []
     if isinstance(config, Settings):
         merged = config.to_dict()
@@ -85,7 +93,7 @@ def load_settings(
         layers.insert(0, [copy_plain(_without_gone(base), "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
-    _check([_changed(document, defaults) for layer in layers for document in layer])
+    _check([document for layer in layers for document in layer])
     for layer in layers:
         together: dict[str, Any] = {}
         for document in layer:
@@ -125,22 +133,8 @@ def preset_settings(name: str) -> dict[str, Any]:
     }
 
 
-def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document":
-    """The document without the sections that are the defaults, which were checked once."""
-    if not isinstance(document.value, dict):
-        return document
-    changed = {
-        name: section
-        for name, section in document.value.items()
-        if name not in defaults
-        or section != defaults[name]
-        or _text(section) != _text(defaults[name])  # 1 equals true, and is written otherwise
-    }
-    return replace(document, value=changed)
-
-
-def _file(path: str | os.PathLike[str]) -> "Document":
-    from .yaml_files import Document, read_file
+def _file(path: str | os.PathLike[str]) -> Document:
+    from .yaml_files import read_file
 
     if not isinstance(path, str | os.PathLike):
         kind = type(path).__name__
@@ -151,7 +145,7 @@ def _file(path: str | os.PathLike[str]) -> "Document":
     return Document(document.source, value, document.lines, document.written)
 
 
-def _preset(name: str) -> "Document":
+def _preset(name: str) -> Document:
     # Only a known name becomes part of a path: no name leads to another folder.
     known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
     if name in known:
@@ -163,12 +157,12 @@ def _preset(name: str) -> "Document":
 
 
 @functools.cache
-def _packaged_preset(name: str) -> "Document":
+def _packaged_preset(name: str) -> Document:
     return _file(_packaged("presets") / f"{name}.yaml")
 
 
-def _assignment(text: str) -> "Document":
-    from .yaml_files import Document, copy_plain, printable, read_yaml
+def _assignment(text: str) -> Document:
+    from .yaml_files import read_yaml
 
     key, equals, value = text.partition("=")
     parts = tuple(part.strip() for part in key.split("."))
@@ -184,9 +178,7 @@ def _assignment(text: str) -> "Document":
     return Document(source, copy_plain(_nest(parts, read.value), source).value, {}, read.written)
 
 
-def _overrides(overrides: Mapping[str, object]) -> "Document":
-    from .yaml_files import Document
-
+def _overrides(overrides: Mapping[str, object]) -> Document:
     if not isinstance(overrides, Mapping):
         kind = type(overrides).__name__
         raise ConfigError(f"{_KEYWORD}: overrides must be a mapping, not {kind}")
@@ -202,8 +194,6 @@ def joined_overrides(levels: Iterable[Mapping[str, object]]) -> dict[str, Any]:
     >>> joined_overrides([{"memory": {"max_pinned": 1}, "seed": 1}, {"memory.max_critical": 2}])
     {'memory': {'max_pinned': 1, 'max_critical': 2}, 'seed': 1}
     """
-    from .yaml_files import copy_plain
-
     nested: dict[str, Any] = {}
     for key, child in itertools.chain.from_iterable(level.items() for level in levels):
         if key == "store" and child is None:
@@ -240,26 +230,58 @@ def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
     return _merge(below, layer)
 
 
-_text = functools.partial(json.dumps, sort_keys=True)
+def takes(kind: Any, value: object) -> bool:
+    """Whether a plain value, as YAML has it, is of a declared type and within its bounds.
+
+    A section may leave out keys, and no text is empty. YAML reads on and off as true and false.
+    """
+    origin = get_origin(kind)
+    if origin is Annotated:
+        of_type, *bounds = get_args(kind)
+        return takes(of_type, value) and all(bound.take(value) for bound in bounds)
+    if origin in (Union, UnionType):
+        return any(takes(choice, value) for choice in get_args(kind))
+    if origin is Literal:
+        return value in get_args(kind) or (isinstance(value, bool) and "on" in get_args(kind))
+    if origin is tuple:
+        return isinstance(value, list) and all(takes(get_args(kind)[0], item) for item in value)
+    if parts := types_in(kind):
+        return (
+            isinstance(value, dict)
+            and parts.keys() >= value.keys() >= getattr(kind, "__required_keys__", frozenset())
+            and all(takes(parts[name], part) for name, part in value.items())
+        )
+    if origin is Mapping:
+        return isinstance(value, dict)
+    if kind is float:
+        return type(value) in (int, float)
+    return type(value) is kind and value != ""
+
+
+@functools.cache
+def types_in(kind: Any) -> Mapping[str, Any]:
+    """The types of the parts of a section, with their bounds; none for any other type."""
+    if not (is_dataclass(kind) or is_typeddict(kind) or hasattr(kind, "_fields")):
+        return {}
+    return {
+        name: get_args(part)[0] if get_origin(part) in (Required, NotRequired) else part
+        for name, part in get_type_hints(kind, include_extras=True).items()
+    }
 
 
 def _made(kind: Any, value: Any) -> Any:
     """The value as a type of ``settings.py``, which can't be written to."""
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     if kind is float:
         return float(value)
     if isinstance(value, bool) and get_origin(kind) is Literal:  # how YAML reads on and off
         return "on" if value else "off"
-    if types := _types_in(kind):
-        return cast(Any, kind)(**{name: _made(types[name], child) for name, child in value.items()})
+    if (types := types_in(kind)) and not is_typeddict(kind):
+        return kind(**{name: _made(types[name], child) for name, child in value.items()})
     if isinstance(value, dict):  # the options of a provider, a world or a policy stay plain inside
         return MappingProxyType(thawed(value))
     return _frozen(value)
-
-
-@functools.cache
-def _types_in(kind: Any) -> Mapping[str, Any]:
-    """The types of the settings in a section; none for the type of a single value."""
-    return get_type_hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
 
 
 def _frozen(value: Any) -> Any:
@@ -276,37 +298,32 @@ def _packaged(name: str) -> Path:
     return (folder if folder.exists() else here.parents[1] / "config") / name
 
 
-def _read_packaged(name: str) -> dict[str, Any]:
-    """The value of one of our own files, which tests check; a user's file takes longer to read."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with _packaged(name).open("rb") as file:
-        return cast(dict[str, Any], yaml.load(file, loader))  # noqa: S506 - both are safe
-
-
 @functools.cache
 def _defaults() -> dict[str, Any]:
-    return _read_packaged("config.yaml")
+    return Settings().to_dict()
+
+
+def _check(documents: Iterable[Document]) -> None:
+    """Raise a :class:`ConfigError` that names every problem of the documents."""
+    wrong = [document for document in documents if not takes(Settings, document.value)]
+    if wrong:
+        from .messages import check
+
+        check(wrong, _validator())
 
 
 @functools.cache
 def _schema() -> dict[str, Any]:
     """The schema; what agents know from the start has all fields of a memory that worlds give."""
-    schema = _read_packaged("schema.yaml")
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a user's file takes longer to read
+    with _packaged("schema.yaml").open("rb") as file:
+        schema = cast(dict[str, Any], yaml.load(file, loader))  # noqa: S506 - both are safe
     memory = schema["properties"]["simulation"]["properties"]["memories"]["items"]["properties"]
     for name in WORLD_FIELDS:
         memory.setdefault(name, FIELDS[name].schema)
     return schema
-
-
-def _check(documents: "Iterable[Document]") -> None:
-    """Raise a :class:`ConfigError` that names every problem of the documents."""
-    wrong = [each for each in documents if each.value != {} and not fits(each.value, _schema())]
-    if wrong:
-        from .messages import check
-
-        check(wrong, _validator())
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import ConfigError
-from .yaml_files import Document, KeyPath, printable, show_path
+from .plain import Document, KeyPath, printable, show_path
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -1,30 +1,19 @@
-"""Reads settings as plain values, from YAML with line numbers or from Python values; writes YAML.
+"""Settings as YAML: read as plain values with line numbers, and written.
 
-Plain values are the values of JSON: text, whole and finite numbers, true, false, null, lists, and
-mappings whose keys are text. A ``ConfigError`` refuses everything else, so settings can be
-compared, copied and saved. Reading runs no code of the file.
+Reading runs no code of the file. A :class:`ConfigError` refuses what is no plain value, and
+aliases, with which a small file could become huge.
 """
 
-import itertools
-import math
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import yaml
 
 from ..errors import ConfigError
-
-KeyPath: TypeAlias = tuple[str | int, ...]
+from .plain import MAX_DEPTH, MAX_VALUES, Document, KeyPath, printable, show_path, unfit
 
 MAX_FILE_BYTES = 1 << 20
-MAX_VALUES = 10_000
-MAX_DEPTH = 32
-# Python refuses to print much longer integers.
-MAX_INTEGER_BITS = 256
 MAX_NUMBER_LENGTH = 100
 
 _UNREADABLE: dict[type[OSError], tuple[str, str]] = {
@@ -33,45 +22,9 @@ _UNREADABLE: dict[type[OSError], tuple[str, str]] = {
     PermissionError: ("no permission to read this file", "let your user read it"),
 }
 """The reason and the hint for an error of the system."""
-_SCALARS = {str, int, float, bool, type(None)}
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 # Dates stay text: no setting is a date, but the API versions of providers look like one.
 _TEXT_TAGS = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A plain value, and where each part of it was written."""
-
-    source: str
-    value: object
-    lines: dict[KeyPath, int] = field(default_factory=dict)
-    written: dict[KeyPath, str] = field(default_factory=dict)
-    """The characters in the file, for each value that is not text."""
-
-    def place(self, path: KeyPath) -> str:
-        """``my.yaml:3`` where the line is known, else the source alone."""
-        line = self.lines.get(path)
-        return self.source if line is None else f"{self.source}:{line}"
-
-
-def show_path(path: KeyPath) -> str:
-    """``memory.max_pinned``; a part is quoted unless it is letters, digits, _ and -."""
-    shown = ""
-    for part in path:
-        if isinstance(part, int):
-            shown += f"[{part}]"
-        else:
-            plain = part.replace("_", "a").replace("-", "a").isalnum() and len(part) <= 60
-            shown += ("." if shown else "") + (part if plain else repr(part[:57]))
-    return shown or "the top level"
-
-
-def printable(text: str) -> str:
-    """The text for a message: a long text is cut, one with control characters is escaped."""
-    short = text if len(text) <= 60 else text[:57] + "..."
-    return short if short.isprintable() else repr(short)
 
 
 def read_file(path: str | os.PathLike[str]) -> Document:
@@ -130,57 +83,8 @@ def read_yaml(text: str, source: str, *, under: KeyPath = (), numbered: bool = T
     return Document(source, value, reader.document.lines, reader.document.written)
 
 
-def copy_plain(value: object, source: str) -> Document:
-    """A copy of a Python value as a plain one.
-
-    A mapping becomes a dict, a tuple a list, a path its text, a number of NumPy one of Python.
-    """
-    numbers = itertools.count(1)
-
-    def refuse(path: KeyPath, reason: str, hint: str = "") -> NoReturn:
-        raise ConfigError(f"{source}: {show_path(path)} {reason}", hint=hint)
-
-    def copied(value: object, path: KeyPath) -> object:
-        if next(numbers) > MAX_VALUES:
-            refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
-        if len(path) >= MAX_DEPTH:
-            refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
-        is_scalar = type(value) in _SCALARS  # as most are: no other question is asked of them
-        if not is_scalar and isinstance(value, Mapping):
-            result: dict[str, object] = {}
-            for key, child in value.items():
-                if not isinstance(key, str) or _unfit(key):
-                    refuse(path, f"has a key that is not text: {printable(ascii(key))}")
-                result[str.__str__(key)] = copied(child, (*path, str.__str__(key)))
-            return result
-        if not is_scalar and isinstance(value, list | tuple):
-            return [copied(child, (*path, at)) for at, child in enumerate(value)]
-        plain = value if is_scalar else _plain(value)
-        if plain is None and value is not None:
-            kind = type(value).__name__
-            refuse(path, f"is an object of type {kind}", "settings are plain values as in YAML")
-        if problem := _unfit(plain):
-            refuse(path, problem)
-        return plain
-
-    return Document(source, copied(value, ()))
-
-
-def _plain(value: object) -> str | int | float | None:
-    """A scalar as a value of Python's own types; None for an object that is not a scalar."""
-    if isinstance(value, str):
-        return str.__str__(value)  # the text itself, whatever an enum makes of str()
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fsdecode(value)
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, float) else None
-
-
 class _Composer(yaml.SafeLoader):
-    """PyYAML's safe loader up to the graph of nodes, where an alias is the node of its anchor."""
+    """PyYAML's safe loader up to the tree of nodes."""
 
     def __init__(self, text: str, reader: "_Reader") -> None:
         self.reader = reader
@@ -189,13 +93,14 @@ class _Composer(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            name = printable(f"*{event.anchor}")
+            self.reader.refuse(line, f"{name} is an alias", "write what it stands for out")
         self.depth += 1
-        self.reader.count(event.start_mark.line + 1, self.depth)
+        self.reader.count(line, self.depth)
         node = super().compose_node(parent, index)
         self.depth -= 1
-        if node is not None and node.end_mark is None:  # an alias, and its anchor is still open
-            reason = f"the alias *{event.anchor} stands inside its own anchor"
-            self.reader.refuse(event.start_mark.line + 1, reason)
         return node
 
 
@@ -207,17 +112,16 @@ class _Reader:
         self.numbered = numbered
         self.line = 1
         self.values = 0
-        self.characters = 0
         self.constructor = yaml.constructor.SafeConstructor()
 
     def count(self, line: int, depth: int) -> None:
         """Refuse the value that is one too many, or too deep, before what is in it is read."""
-        self.line = max(self.line, line)  # the anchor of an alias is further up
+        self.line = line
         self.values += 1
         if self.values > MAX_VALUES:
-            self.refuse(self.line, f"more than {MAX_VALUES:,} values once aliases are expanded")
+            self.refuse(line, f"more than {MAX_VALUES:,} values", "settings are small")
         if depth > MAX_DEPTH:
-            self.refuse(self.line, f"nested deeper than {MAX_DEPTH} levels")
+            self.refuse(line, f"nested deeper than {MAX_DEPTH} levels")
 
     def refuse(self, line: int, reason: str, hint: str = "") -> NoReturn:
         place = f"{self.document.source}:{line}" if self.numbered else self.document.source
@@ -230,12 +134,10 @@ class _Reader:
             event = composer.peek_event()  # type: ignore[no-untyped-call]
             line = event.start_mark.line + 1
             self.refuse(line, "a second YAML document starts here", "settings are one document")
-        self.line, self.values = 1, 0  # build() counts what an alias stands for each time
         return node
 
     def build(self, node: yaml.Node, path: KeyPath) -> object:
         line = node.start_mark.line + 1
-        self.count(line, len(path) + 1)
         if self.numbered:
             self.document.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
@@ -251,7 +153,6 @@ class _Reader:
         first: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
-            self.count(line, len(path) + 1)
             if not isinstance(key_node, yaml.ScalarNode):
                 self.refuse(line, f"a key in {show_path(path)} is a list or a mapping, not text")
             key = self.scalar(key_node, path, line, is_key=True)
@@ -268,8 +169,7 @@ class _Reader:
                 self.refuse(line, f"{show_path(here)} is given twice{also}", "keep one of them")
             first[key] = line
             if self.numbered:
-                # The value of an alias has the line of its anchor; the key has its own line.
-                self.document.lines[here] = line
+                self.document.lines[here] = line  # its value may begin further down
             result[key] = self.build(value_node, here)
         return result
 
@@ -277,9 +177,6 @@ class _Reader:
         self, node: yaml.ScalarNode, path: KeyPath, line: int, *, is_key: bool = False
     ) -> object:
         text: str = node.value
-        self.characters += len(text)
-        if self.characters > MAX_FILE_BYTES:
-            self.refuse(self.line, "more than 1 MiB of text once aliases are expanded")
         if node.tag in _TEXT_TAGS:
             value: object = text
         elif is_key and node.tag == _TAG + "merge":
@@ -303,7 +200,7 @@ class _Reader:
             self.refuse_tag(node, path, line)
         if not isinstance(value, str) and not is_key:
             self.document.written[path] = text
-        if problem := _unfit(value):
+        if problem := unfit(value):
             written = "" if isinstance(value, str) else f", not {text}"
             self.refuse(line, f"{show_path(path)} {problem}{written}")
         return value
@@ -318,26 +215,27 @@ class _Reader:
         )
 
 
-def _unfit(value: object) -> str | None:
-    """The reason why a scalar can't be a setting, or None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "must be a finite number"
-    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
-        return f"must be a whole number of at most {MAX_INTEGER_BITS} bits"
-    if isinstance(value, str) and not value.isascii() and _SURROGATES.search(value):
-        return "must be text that UTF-8 can hold; it has half of a surrogate pair"
-    return None
-
-
 _NEXT_LINE = "\x85"
 """PyYAML writes this line break as it is, and reads it as a space."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no alias where one object stands in two places."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 def to_yaml(
     values: Mapping[str, Any] | Sequence[Any], *, sort_keys: bool = False, width: int = 80
 ) -> str:
     """The values as YAML, with the characters as they are where that can be read."""
-    text: str = yaml.safe_dump(values, sort_keys=sort_keys, width=width, allow_unicode=True)
-    if _NEXT_LINE in text:
-        text = yaml.safe_dump(values, sort_keys=sort_keys, width=width)
-    return text
+
+    def written(allow_unicode: bool) -> str:
+        text: str = yaml.dump(
+            values, Dumper=_Dumper, sort_keys=sort_keys, width=width, allow_unicode=allow_unicode
+        )
+        return text
+
+    text = written(allow_unicode=True)
+    return written(allow_unicode=False) if _NEXT_LINE in text else text

@@ -15,13 +15,14 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config.settings import TIERS, Duration, Settings
+from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Changes
 from ..memory.records import Hits, Memory
 from ..memory.requests import check_searches, check_whole
 from ..memory.tiers import parse_temperature
+from ..rules.bounds import Duration
 from ..rules.compaction import Rule, parse_rules
 from ..rules.temperature import Decay, HotLimits, idle_limits
 from ..rules.tiers import Caps
@@ -311,7 +312,7 @@ def _idle_limits(settings: Settings) -> NDArray[np.int64] | None:
     decay, ticks = settings.decay, settings.clock.ticks
     if not decay.enabled:
         return None
-    half_lives = tuple(ticks(decay.half_life.get(tier, 0)) for tier in TIERS)
+    half_lives = (0, *map(ticks, decay.half_life))  # pinned memories never fade
     return idle_limits(Decay(half_lives, decay.hot_below, decay.warm_below))
 
 

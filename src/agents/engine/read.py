@@ -6,7 +6,7 @@ from operator import index
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.new import check_key
 from ..memory.records import Memory, sequence_of
-from ..memory.tiers import TIER_NAMES, Retention, Temperature, Tier
+from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.temperature import faded_score
 from ..storage.state.links import contradicted, superseded, superseding, versions
 from .engine import Engine
@@ -117,7 +117,7 @@ def decay_score(bank: Engine, memory: Memory) -> float:
     own, ticks = bank.settings.decay, bank.settings.clock.ticks
     if not own.enabled:
         return 1.0
-    half_life = ticks(own.half_life.get(TIER_NAMES[memory.tier], 0))
+    half_life = ticks((0, *own.half_life)[memory.tier])
     used = max(memory.created_tick, memory.last_access_tick or 0)
     return faded_score(max(0, bank.tick - used), half_life, memory.access_count)
 

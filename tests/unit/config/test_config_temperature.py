@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.config.load import load_settings
-from agents.config.settings import TIERS, ClockSettings
+from agents.config.settings import ClockSettings
 from agents.errors import ConfigError, InvalidInput
 from agents.memory.records import KINDS
+from agents.memory.tiers import TIER_NAMES
 from banks import ROOT
 from default_rules import default_rules
 
@@ -75,8 +76,9 @@ def test_the_other_defaults_are_these() -> None:
 
 
 def test_the_schema_knows_the_kinds_and_tiers_that_memories_have() -> None:
-    assert tuple(SCHEMA["$defs"]["kind"]["enum"]) == KINDS
-    assert tuple(SCHEMA["$defs"]["tier"]["enum"]) == TIERS
+    condition = SCHEMA["$defs"]["condition"]["properties"]
+    assert tuple(condition["kind"]["else"]["enum"]) == KINDS
+    assert condition["tier"]["else"]["enum"] == list(TIER_NAMES.values())
     assert [KIND.replace(" or ", ", ")] == [", ".join(KINDS)]
 
 
@@ -331,7 +333,7 @@ def test_a_list_of_rules_replaces_the_one_before() -> None:
 
 def test_rules_cannot_be_written_to_at_any_depth() -> None:
     first = load_settings().temperature.rules[0]
-    for part in (first, first["when"], first["when"]["any"][0], load_settings().decay.half_life):
+    for part in (first, first["when"], first["when"]["any"][0]):
         assert isinstance(part, MappingProxyType)
     assert isinstance(first["when"]["any"], tuple)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ...config.load import load_settings
+from ...config.plain import show_path
 from ...config.settings import Settings
-from ...config.yaml_files import read_yaml, show_path, to_yaml
+from ...config.yaml_files import read_yaml, to_yaml
 from ...errors import ConfigError, RunError
 from ...storage.files import lock_folder, make_folder, replace_file
 from ..runs.placement import LOCAL, Placement, check_engine, without_engine

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...config.load import joined_overrides, load_settings, preset_settings
+from ...config.plain import Document
 from ...config.settings import Settings
-from ...config.yaml_files import Document, read_file
+from ...config.yaml_files import read_file
 from ...errors import ConfigError, RunError, SimulationError
 from ..runs.placement import without_engine
 from ..runs.scenario import check_settings, code_of, try_world
