@@ -7,8 +7,8 @@ import pytest
 from mem0_calls import ANN, add, texts
 
 from tiermem import InvalidInput
-from tiermem.adapters.mem0.payloads import kept
 from tiermem.mem0 import Memory
+from tiermem.mem0.payloads import kept
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code

@@ -10,7 +10,7 @@ pytest.importorskip("mesa")
 from mesa_models import Town, Walker, walked
 
 from tiermem import AgentMemory, InvalidContent, InvalidInput, InvalidMetadata
-from tiermem.adapters.mesa.kept import READS, KeptMemories
+from tiermem.mesa.memories import READS, KeptMemories
 
 
 def first(town: Town) -> Walker:

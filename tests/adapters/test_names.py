@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents import InvalidInput, MemoryBank
-from agents.adapters.names import DIRECTORY, Names, agent_id_of, text_of
+from agents.adapting import DIRECTORY, Names, agent_id_of, text_of
 from agents.memory.requests import check_agent_id
 
 MANUAL = {"sync": "manual"}

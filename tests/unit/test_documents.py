@@ -13,7 +13,7 @@ import yaml
 
 import tiermem
 from banks import ROOT
-from tiermem import Hit, MemoryBank
+from tiermem import Hit, MemoryBank, adapting
 from tiermem.config.load import load_settings
 from tiermem.interfaces import tokens
 from tiermem.simulation import (
@@ -270,6 +270,11 @@ def test_the_module_page_names_every_public_name() -> None:
     }
     for name in set(tiermem.__all__) - errors - {"__version__"}:
         assert f"`{name}`" in page, name
+
+
+def test_the_module_page_names_all_that_adapters_are_made_with() -> None:
+    page = (ROOT / "docs/architecture/current/tiermem.md").read_text()
+    assert [name for name in adapting.__all__ if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("kind", [tiermem.MemoryBank, tiermem.AgentMemory])

@@ -12,8 +12,8 @@ from weakref import finalize
 from langgraph.store.base import ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
-from ...errors import InvalidInput
-from ...memory.records import shown
+from ..errors import InvalidInput
+from ..memory.records import shown
 
 Vectors = list[list[float]]
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import BankClosed
-from ...memory.context import one_line
-from ...memory.tiers import TIER_NAMES
-from .agent_memory import MesaMemory
+from ..errors import BankClosed
+from ..memory.context import one_line
+from ..memory.tiers import TIER_NAMES
+from .memories import MesaMemory
 
 
 def make_memory_component(most: int = 50) -> Callable[[Any], Any]:

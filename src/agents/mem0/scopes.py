@@ -8,10 +8,10 @@ text ``agent_id=ann``, so it is never taken for the user of that name.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, final
 
-from ...bank.memory_bank import MemoryBank
-from ...errors import InvalidInput
-from ...storage.mem0.package import invalid_request
-from ..names import DIRECTORY, Names
+from ..adapting import DIRECTORY, Names
+from ..bank.memory_bank import MemoryBank
+from ..errors import InvalidInput
+from ..storage.mem0.package import invalid_request
 
 IDS: Final = ("user_id", "agent_id", "run_id")
 ANYBODY: Final = "*"

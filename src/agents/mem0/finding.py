@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
-from ...bank.memory_bank import MemoryBank
-from ...memory.records import Explanation, Hit, Memory, Metadata
-from ...memory.requests import Filter, parse_filter
-from ...memory.tiers import Temperature, Tier
-from ...search.request import SearchRequest
-from ...storage.state.state import Accesses
-from .filters import Join
+from ..bank.memory_bank import MemoryBank
+from ..memory.records import Explanation, Hit, Memory, Metadata
+from ..memory.requests import Filter, parse_filter
+from ..memory.tiers import Temperature, Tier
+from ..search.request import SearchRequest
+from ..storage.state.state import Accesses
+from .filters import COLD, Join, Traits, seen
 from .payloads import CREATED, id_of, payload, whole
 from .scopes import Part, Scopes
-from .seeing import COLD, Traits, seen
 
 
 @final

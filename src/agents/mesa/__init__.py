@@ -1,7 +1,6 @@
 """Memory for the agents of a Mesa model: see docs/howto/mesa.md."""
 
-from .agent_memory import MesaMemory
-from .memories import Memories
+from .memories import Memories, MesaMemory
 from .page import make_memory_component
 
 __all__ = ["Memories", "MesaMemory", "make_memory_component"]

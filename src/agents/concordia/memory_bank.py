@@ -3,20 +3,15 @@
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...bank.agent_memory import AgentMemory
-from ...bank.memory_bank import MemoryBank
-from ...errors import EmbedderError, InvalidInput
-from ...memory.records import Memory
-from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
-from ...storage.columns.agent_columns import AgentColumns
-from ...storage.embedding import Quantised, unit
-from ..removing import remove
+from .. import TIER_NAMES, AgentMemory, Memory, MemoryBank, Tier
+from ..adapting import TierLike, bank_of, embedder_of, glance, parse_tier, remove, with_vectors
+from ..errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,10 +24,6 @@ _WHOLE = "concordia_text"
 """The name, in a memory's value, of a text that can't be the memory's content."""
 _MOST_BYTES = 1 << 20
 _MOST_TOKENS = 1 << 40
-_Glance = tuple[AgentColumns, int, int]
-"""An agent's columns, which are another object after changes were undone, the number of its next
-memory, and the sum of the hashes over its memories that are cold, archived or deleted.
-"""
 
 
 @final
@@ -65,7 +56,7 @@ class SentenceEmbedder:
     def embed(self, texts: Sequence[str], /) -> ArrayLike:
         """One row for each text."""
         return np.array(
-            [self.known[each] if each in self.known else self._embed(each) for each in texts],
+            [self.known[text] if text in self.known else self._embed(text) for text in texts],
             np.float64,
         )
 
@@ -119,8 +110,8 @@ class AssociativeMemoryBank:
         self._tiers = {tag: parse_tier(tier) for tag, tier in tiers.items()}
         self._agent = memories
         self._known: set[str] = set()
-        """The texts of the memories, when :func:`_glance` gave ``_seen``."""
-        self._seen: _Glance | None = None
+        """The texts of the memories, when :func:`glance` gave ``_seen``."""
+        self._seen: Hashable = None
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
@@ -143,12 +134,12 @@ class AssociativeMemoryBank:
         with self._memory_bank_lock:
             agent = self._opened("add")
             new = list(map(_one_line, texts))
-            with agent.engine.changing():
+            with bank_of(agent).transaction():
                 if not self._allow_duplicates:
                     new = self._unknown(agent, list(dict.fromkeys(new)))
                     self._known.update(new)
                 agent.add_many([self._item(agent, text, self._tier(text)) for text in new])
-                self._seen = _glance(agent)
+                self._seen = glance(agent)
 
     def set_embedder(self, embedder: Callable[[str], ArrayLike]) -> None:
         """Embed with another function from now on; a bank of yours keeps its own embedder."""
@@ -164,8 +155,8 @@ class AssociativeMemoryBank:
         """The memories that matter for ``query``: pinned ones first, even beyond ``k``."""
         with self._memory_bank_lock:
             agent = self._opened("retrieve_associative")
-        found = agent.search(query, _positive(k), context_tokens=_MOST_TOKENS)
-        return [_text(hit.memory) for hit in found]
+        hits = agent.search(query, _positive(k), context_tokens=_MOST_TOKENS)
+        return [_text(hit.memory) for hit in hits]
 
     def retrieve_recent(self, k: int = 1) -> Sequence[str]:
         """The newest ``k`` memories, oldest first."""
@@ -211,7 +202,7 @@ class AssociativeMemoryBank:
             if self._agent is None and not rows:
                 return
             agent = self._opened("set_state", dims=len(rows[0].vector) if rows else 1)
-            with agent.engine.changing():
+            with bank_of(agent).transaction():
                 self._restore(agent, rows)
 
     def _restore(self, agent: AgentMemory, rows: list[_Row]) -> None:
@@ -225,7 +216,7 @@ class AssociativeMemoryBank:
             if memory.tier is not row.tier:
                 agent.set_tier(memory.id, row.tier)
         new = rows[same:]
-        embedder = agent.engine.embedder.embedder
+        embedder = embedder_of(agent)
         if isinstance(embedder, SentenceEmbedder):
             embedder.known = {_content(agent, row.text): row.vector for row in new}
         try:
@@ -242,14 +233,14 @@ class AssociativeMemoryBank:
         ``dims`` says that the vectors are known, and how long they are.
         """
         agent, embedder = self._agent, self._sentences
-        is_own = agent is None or agent.engine.embedder.embedder is embedder
+        is_own = agent is None or embedder_of(agent) is embedder
         if is_own and embedder.function is None and dims is None:
             raise InvalidInput(f"Embedder must be set before calling `{call}` method.")
         if agent is None:
             if dims is not None:
                 embedder = self._sentences = SentenceEmbedder(embedder.function, dims=dims)
-            own = {"max_content_bytes": _MOST_BYTES}
-            bank = MemoryBank.ephemeral(preset="vector", embedder=embedder, memory=own)
+            settings = {"max_content_bytes": _MOST_BYTES}
+            bank = MemoryBank.ephemeral(preset="vector", embedder=embedder, memory=settings)
             agent = self._agent = bank.agent("entity")
         return agent
 
@@ -259,16 +250,10 @@ class AssociativeMemoryBank:
     def _rows(self) -> list[_Row]:
         if self._agent is None:
             return []
-        engine = self._agent.engine
-        with engine.using():
-            memories = self._agent.all()
-            vectors = _vectors(self._agent, memories)
-        if not memories:
-            return []
-        units = unit(np.stack(vectors)).tolist()
+        memories, vectors = with_vectors(self._agent)
         return [
             _Row(_text(memory), vector, memory.tier)
-            for memory, vector in zip(memories, units, strict=True)
+            for memory, vector in zip(memories, vectors.tolist(), strict=True)
         ]
 
     def _unknown(self, agent: AgentMemory, texts: list[str]) -> list[str]:
@@ -276,7 +261,7 @@ class AssociativeMemoryBank:
 
         Other code may have changed the memories, so a text is left out after another look only.
         """
-        if _glance(agent) != self._seen or not self._known.isdisjoint(texts):
+        if glance(agent) != self._seen or not self._known.isdisjoint(texts):
             self._known = set(map(_text, agent.all()))
         return [text for text in texts if text not in self._known]
 
@@ -290,12 +275,6 @@ class AssociativeMemoryBank:
         return content, tier, None, {"value": {_WHOLE: text}}
 
 
-def _glance(agent: AgentMemory) -> _Glance:
-    """What is never the same again when a memory came, or came back."""
-    block = agent.engine.state.block(agent.agent_id)
-    return block, block.next_sequence, block.shelf_sum
-
-
 def _one_line(text: object) -> str:
     if not isinstance(text, str):
         raise InvalidInput(f"a memory is a text, not {text!r:.80}")
@@ -306,20 +285,9 @@ def _content(agent: AgentMemory, text: str) -> str:
     """What a memory has as its content: the text, but for a blank one and a very long one."""
     if not text.strip():
         return "(blank)"
-    most = agent.engine.settings.memory.max_content_bytes
+    most = bank_of(agent).settings.memory.max_content_bytes
     data = text.encode(errors="replace")
     return text if len(data) <= most else data[:most].decode(errors="ignore")
-
-
-def _vectors(agent: AgentMemory, memories: Iterable[Memory]) -> list[Quantised]:
-    state = agent.engine.state
-    block = state.block(agent.agent_id)
-    near = block.vectors()
-    rows = ((each.sequence, block.row_of(each.sequence)) for each in memories)
-    return [
-        state.vector(agent.agent_id, sequence) if row is None else near[row]
-        for sequence, row in rows
-    ]
 
 
 def _text(memory: Memory) -> str:
@@ -346,8 +314,8 @@ def _rows_of(state: Mapping[str, Any], tier_of: Callable[[str], Tier]) -> list[_
         vectors = np.array([frame["embedding"][place] for place in places], np.float64)
         if texts and (vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all()):
             raise ValueError("a vector is a list of numbers, as long as the others")
-        own = state.get("tiers")  # the original has no tiers
-        tiers = list(map(tier_of, texts) if own is None else map(parse_tier, own))
+        kept = state.get("tiers")  # the original has no tiers
+        tiers = list(map(tier_of, texts) if kept is None else map(parse_tier, kept))
         if len(tiers) != len(texts):
             raise ValueError(f"{len(texts)} texts and {len(tiers)} tiers")
     except (KeyError, TypeError, ValueError, AttributeError) as error:

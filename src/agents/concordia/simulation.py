@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...bank.memory_bank import MemoryBank
-from ...errors import InvalidInput
-from ...memory.tiers import TierLike
-from ...packages import needed
-from ..names import Names
+from .. import MemoryBank
+from ..adapting import Names, TierLike, needed
+from ..errors import InvalidInput
 from .memory_bank import FORMATIVE, TIERS, AssociativeMemoryBank
 
 with needed("tiermem.concordia", "concordia", otherwise=", with Python 3.12 or newer"):
@@ -27,7 +25,7 @@ class Simulation(generic.Simulation):  # type: ignore[misc]
     """Concordia's generic simulation, with all memories in the bank ``memories``.
 
     Each entity is an agent of the bank, with the entity's name as
-    :func:`tiermem.adapters.names.agent_id_of` writes it; the game masters share the agent
+    :func:`tiermem.adapting.agent_id_of` writes it; the game masters share the agent
     ``game_masters``. Each step is a tick. ``tiers`` is that of :class:`AssociativeMemoryBank`.
     """
 
@@ -47,7 +45,7 @@ class Simulation(generic.Simulation):  # type: ignore[misc]
         self._shared = AssociativeMemoryBank(
             embedder, True, memories=memories.agent(_GAME_MASTERS), tiers=tiers
         )
-        prefabs = {name: _Remembering(each, self) for name, each in config.prefabs.items()}
+        prefabs = {name: _Remembering(prefab, self) for name, prefab in config.prefabs.items()}
         config = dataclasses.replace(config, prefabs=prefabs)
         super().__init__(config, model, embedder, *args, **options)
 

@@ -1,29 +1,29 @@
-"""``mem0.Memory`` over a bank: the same calls, results and errors."""
+"""``mem0.Memory`` and ``mem0.AsyncMemory`` over a bank: the same calls, results and errors."""
 
+import functools
+import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from os import PathLike
-from typing import Any, Final, Self
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from ...bank.agent_memory import AgentMemory
-from ...bank.memory_bank import MemoryBank
-from ...engine.upkeep import forget_unused_names
-from ...engine.write import extract
-from ...errors import ExtractionError, InvalidInput
-from ...memory.records import Memory as Record
-from ...memory.tiers import Retention, Tier
-from ...storage.mem0.package import extraction_failed
-from ...telling.groups import board_of
-from ..names import text_of
-from ..removing import remove
-from .configs import bank_of
+from ..adapting import remove, text_of
+from ..bank.agent_memory import AgentMemory
+from ..bank.async_bank import AsyncMemoryBank
+from ..bank.memory_bank import MemoryBank
+from ..engine.upkeep import forget_unused_names
+from ..engine.write import extract
+from ..errors import ConfigError, ExtractionError, InvalidInput
+from ..memory.records import Memory as Record
+from ..memory.tiers import Retention, Tier
+from ..storage.mem0.package import extraction_failed, invalid_request
+from ..telling.groups import board_of
 from .filters import read_filters
 from .finding import Finder
-from .messages import PROCEDURAL, chat_of, check_memory_type, said
-from .payloads import checked_date, id_of, item, kept, payload, without_ids
+from .payloads import checked_date, id_of, item, kept, live, payload, rows_of, without_ids
 from .scopes import IDS, Scopes, checked_ids, owner_of, required
-from .versions import live, rows_of
 
 logger = logging.getLogger(__name__)
 
@@ -379,3 +379,201 @@ def _check_numbers(threshold: Any, top_k: Any) -> None:
         raise InvalidInput("top_k must be a valid integer")
     if top_k < 0:
         raise InvalidInput(f"Invalid top_k: {top_k}. Must be a non-negative integer.")
+
+
+# The methods as coroutines
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _awaited(
+    method: Callable[Concatenate[Memory, P], T],
+) -> "Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]":
+    """The method as a coroutine, with the same arguments, result and documentation."""
+
+    @functools.wraps(method)
+    async def awaited(self: "AsyncMemory", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.bank.run(lambda _: method(self.memory, *args, **kwargs))
+
+    # Programs look behind a wrapper whether it is async, and would find the method that is not.
+    vars(awaited).update(__signature__=inspect.signature(method))
+    del vars(awaited)["__wrapped__"]
+    return awaited
+
+
+class AsyncMemory:
+    """:class:`Memory` for asyncio: calls happen one after the other, in the bank's own thread."""
+
+    def __init__(
+        self,
+        bank: MemoryBank | str | PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        """The arguments are those of :class:`Memory`."""
+        self.memory = Memory(bank, **options)
+        """The same memories, for callers that do not wait."""
+        self.bank = AsyncMemoryBank(self.memory.bank)
+        """The bank that keeps the memories."""
+
+    @classmethod
+    def from_config(
+        cls,
+        config_dict: Mapping[str, Any],
+        folder: str | PathLike[str] | None = None,
+        *,
+        infer: bool = True,
+        **settings: Any,
+    ) -> Self:
+        """:meth:`Memory.from_config`."""
+        made = Memory.from_config(config_dict, folder, **settings)
+        instructions = config_dict.get("custom_instructions")
+        return cls(made.bank, instructions=instructions, infer=infer, closes=True)
+
+    add = _awaited(Memory.add)
+    get = _awaited(Memory.get)
+    get_all = _awaited(Memory.get_all)
+    search = _awaited(Memory.search)
+    history = _awaited(Memory.history)
+    update = _awaited(Memory.update)
+    delete = _awaited(Memory.delete)
+    delete_all = _awaited(Memory.delete_all)
+    reset = _awaited(Memory.reset)
+    chat = _awaited(Memory.chat)
+
+    def close(self) -> None:
+        """Close the bank, unless it was given open."""
+        self.memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self.memory.closes:
+            await self.bank.__aexit__(*error)  # it closes the bank even if this is cancelled
+
+
+# Chat messages, as mem0 takes them
+
+
+logger = logging.getLogger(__name__)
+
+PROCEDURAL: Final = "procedural_memory"
+
+
+def check_memory_type(memory_type: object) -> None:
+    """Raise mem0's error for a type of memory that there is not."""
+    if memory_type not in (None, PROCEDURAL):
+        raise invalid_request(
+            f"Invalid 'memory_type'. Please pass {PROCEDURAL} to create procedural memories.",
+            "VALIDATION_002",
+            {"provided_type": memory_type, "valid_type": PROCEDURAL},
+            f"Use '{PROCEDURAL}' to create procedural memories.",
+        )
+
+
+def chat_of(messages: Any) -> list[dict[str, Any]]:
+    """A list of messages with role and content, from a text, a message or a list of messages.
+
+    A message without either is left out, and of a content in parts only the texts count.
+    """
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    if isinstance(messages, Mapping):
+        messages = [messages]
+    _check_list(messages)
+    found = []
+    for message in messages:
+        text = _text(message.get("content"))
+        if text is None or message.get("role") is None:
+            logger.warning("a message without role or text is left out")
+        else:
+            in_parts = not isinstance(message["content"], str)
+            name = {} if in_parts else {"name": message.get("name")}
+            found.append({"role": message["role"], "content": text, **name})
+    return found
+
+
+def _check_list(messages: Any) -> None:
+    """Raise mem0's error for what is not a list of messages, before anything of it is stored."""
+    given = type(messages).__name__
+    if isinstance(messages, list):
+        odd = [each for each in messages if not isinstance(each, Mapping)]
+        given = f"list[{type(odd[0]).__name__}]" if odd else ""
+    if given:
+        raise invalid_request(
+            "messages must be str, dict, or list[dict]",
+            "VALIDATION_003",
+            {"provided_type": given, "valid_types": ["str", "dict", "list[dict]"]},
+            "Convert your input to a string, dictionary, or list of dictionaries.",
+        )
+
+
+def said(chat: list[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
+    """The texts of a chat, each with its role and its speaker; system messages are left out."""
+    return [
+        (
+            message["content"],
+            {"role": message["role"]}
+            | ({"actor_id": message["name"]} if message.get("name") else {}),
+        )
+        for message in chat
+        if message["role"] != "system"
+    ]
+
+
+def _text(content: Any) -> Any:
+    """The text of a message; None if it has none. Pictures are left out."""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, Mapping)]
+        texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+        return " ".join(texts) if texts else None
+    if isinstance(content, Mapping) and content.get("type") == "image_url":
+        return None
+    return content
+
+
+# mem0's config as the settings of a bank
+
+
+_KNOWN = (
+    "vector_store", "embedder", "llm", "history_db_path", "version", "custom_instructions",
+    "reranker",
+)  # fmt: skip
+
+
+def bank_of(
+    config: Mapping[str, Any], folder: str | PathLike[str] | None, settings: dict[str, Any]
+) -> MemoryBank:
+    """Open the bank that stands for a config of mem0's."""
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"a config of mem0's is a mapping, not {type(config).__name__}")
+    if unknown := [name for name in config if name not in _KNOWN]:
+        is_ours = unknown[0] == "infer"
+        hint = "write Memory.from_config(…, infer=False)" if is_ours else "leave it out"
+        raise ConfigError(f"mem0's config has no {unknown[0]!r:.80}", hint=hint)
+    if config.get("reranker"):
+        raise ConfigError(
+            "a bank has no reranker: it ranks by meaning, by words and by tier",
+            hint="leave reranker out of the config",
+        )
+    for name in ("embedder", "llm"):
+        if own := config.get(name):
+            settings.setdefault(name, _section(own, name))
+    store = _section(config.get("vector_store") or {"provider": "chroma"}, "vector_store")
+    path = store["config"].get("path")
+    if path is None and store["config"]:
+        settings.setdefault("store", store)
+    if folder is None and path is None:
+        raise ConfigError(
+            "the config does not say where the memories are",
+            hint="name a folder: Memory.from_config(config, 'my-bank')",
+        )
+    return MemoryBank.open(Path(f"{path}.tiermem") if folder is None else folder, **settings)
+
+
+def _section(own: Any, name: str) -> dict[str, Any]:
+    if not isinstance(own, Mapping) or not isinstance(own.get("provider"), str):
+        raise ConfigError(f"{name} of mem0's config names no provider", hint="name one")
+    return {"provider": own["provider"], "config": dict(own.get("config") or {})}
