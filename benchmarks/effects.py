@@ -35,8 +35,7 @@ from tiermem.config.load import load_settings
 from tiermem.config.settings import Settings
 from tiermem.simulation import Run
 from tiermem.simulation.effects import effect
-from tiermem.simulation.effects.experiment import figures
-from tiermem.simulation.effects.pairs import Arm, Pair
+from tiermem.simulation.effects.experiment import Arm, Pair, figures
 from tiermem.simulation.runs.branch import apply_edits
 from tiermem.simulation.tick.branch_rules import Standing
 from tiermem.simulation.tick.loop import Loop

@@ -11,8 +11,7 @@ from typing import Any
 
 from tiermem.simulation.reports.sweep_report import SweepResults
 from tiermem.simulation.statistics import in_words, interval_of
-from tiermem.simulation.sweeps.results import write_results
-from tiermem.simulation.sweeps.run_sweep import engine_for, run_all
+from tiermem.simulation.sweeps.run_sweep import engine_for, run_all, write_results
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 PAGE = Path(__file__).with_name("results.md")

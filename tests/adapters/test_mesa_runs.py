@@ -15,10 +15,9 @@ from mesa_models import QUICK, Town, walked
 from banks import ROOT
 from tiermem import InvalidInput, MemoryBank, RunError
 from tiermem.interfaces.cli import app
-from tiermem.simulation.runs.life import life
 from tiermem.simulation.runs.outputs import rows_of
 from tiermem.simulation.runs.run import Run
-from tiermem.simulation.runs.why import decision
+from tiermem.simulation.runs.why import decision, life
 
 Tiermem = Callable[..., tuple[int, str, str]]
 

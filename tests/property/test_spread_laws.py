@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from agents.config.load import load_settings
 from agents.simulation.runs import placement
-from agents.simulation.runs.placement import Placement
+from agents.simulation.runs.placement import Placement, make_worker
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.worker_process import make_worker
 from agents.simulation.workers.worker import Worker
 from examples import number_by_profile
 from spread_runs import HERE, results, run_to_the_end, scenario

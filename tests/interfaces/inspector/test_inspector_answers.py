@@ -14,9 +14,8 @@ from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
-from agents.simulation.runs.life import life
 from agents.simulation.runs.record import past_bank
-from agents.simulation.runs.why import as_json, decision
+from agents.simulation.runs.why import as_json, decision, life
 
 AGENTS = [f"agent_{number:02}" for number in range(5)]
 

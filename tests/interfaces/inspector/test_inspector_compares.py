@@ -29,8 +29,7 @@ from agents.simulation.runs.branch import branch, read_edits
 from agents.simulation.runs.compare import compare_runs, only_in
 from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.run import Run
-from agents.simulation.sweeps.results import write_results
-from agents.simulation.sweeps.run_sweep import run_all
+from agents.simulation.sweeps.run_sweep import run_all, write_results
 from agents.simulation.sweeps.sweep import read_sweep
 from waiting import LONG
 

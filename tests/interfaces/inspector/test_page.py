@@ -12,9 +12,8 @@ from inspected_sites import ask
 from agents.interfaces.inspector import agent_view
 from agents.interfaces.inspector.inspection import Inspection
 from agents.memory.tiers import TIER_NAMES
-from agents.simulation.runs.life import life
 from agents.simulation.runs.record import past_bank
-from agents.simulation.runs.why import decision
+from agents.simulation.runs.why import decision, life
 from waiting import until
 
 AGENT = "agent_01"

@@ -15,8 +15,7 @@ from agents.simulation.runs.compare import compare_runs
 from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.run import Run
-from agents.simulation.sweeps.results import write_results
-from agents.simulation.sweeps.run_sweep import run_all
+from agents.simulation.sweeps.run_sweep import run_all, write_results
 from agents.simulation.sweeps.sweep import read_sweep
 from asking import asker
 from waiting import until

@@ -14,8 +14,7 @@ from agents import MemoryBank
 from agents.interfaces.inspector.export import write_export
 from agents.interfaces.inspector.parameters import NotThere, Parameters
 from agents.simulation.runs.placement import LOCAL
-from agents.simulation.sweeps.results import write_results
-from agents.simulation.sweeps.run_sweep import run_all
+from agents.simulation.sweeps.run_sweep import run_all, write_results
 from agents.simulation.sweeps.sweep import read_sweep
 from waiting import until
 

@@ -13,11 +13,10 @@ from agents.config.load import load_settings
 from agents.simulation.protocols import Action, Ask, Observation
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
-from agents.simulation.runs.life import life
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.scenario import own_actions
-from agents.simulation.runs.why import decision
+from agents.simulation.runs.why import decision, life
 from agents.simulation.tick.loop import Loop
 from banks import MakeBank
 from worlds import Diary, Mind

@@ -11,11 +11,10 @@ from agents.bank import history
 from agents.config.load import load_settings
 from agents.simulation.effects.experiment import effect
 from agents.simulation.runs.compare import compare_runs
-from agents.simulation.runs.life import life
 from agents.simulation.runs.record import RunRecord, last_tick, past_bank
 from agents.simulation.runs.replay import verify_files
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.why import decision
+from agents.simulation.runs.why import decision, life
 
 TICKS = 5
 Openings = Callable[[Callable[[], Any]], tuple[int, int]]

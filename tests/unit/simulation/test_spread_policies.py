@@ -12,8 +12,7 @@ import warm_children
 from agents.config.load import load_settings, preset_settings
 from agents.config.settings import Settings
 from agents.simulation.policies.cassette import Cassette
-from agents.simulation.runs.branch import branch
-from agents.simulation.runs.merge import merge
+from agents.simulation.runs.branch import branch, merge
 from agents.simulation.runs.record import last_tick
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run

@@ -15,7 +15,7 @@ import pytest
 
 from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
 from agents.config.load import load_settings
-from agents.simulation.runs.merge import merge
+from agents.simulation.runs.branch import merge
 from agents.simulation.runs.placement import Placement, engine_of
 from agents.simulation.runs.record import last_tick
 from agents.simulation.runs.replay import Replay, verify_files

@@ -10,8 +10,7 @@ from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.memory.words import number
 from agents.simulation.analysis import study as studies
-from agents.simulation.analysis.figures import section
-from agents.simulation.analysis.study import Study
+from agents.simulation.analysis.study import Study, section
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.runs.study import study_run
 from agents.simulation.tick.loop import Loop

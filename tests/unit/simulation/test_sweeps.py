@@ -10,7 +10,7 @@ import yaml
 
 from agents.config.load import load_settings
 from agents.errors import ConfigError, RunError, TierMemError
-from agents.simulation.sweeps.results import write_results
+from agents.simulation.sweeps.run_sweep import write_results
 from agents.simulation.sweeps.sweep import Sweep, read_sweep
 
 Options = dict[str, Any]

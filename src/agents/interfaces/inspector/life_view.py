@@ -27,9 +27,8 @@ from ...memory.tiers import (
     Tier,
 )
 from ...rules.tiers import end_after
-from ...simulation.runs.life import done_to, parts_in
 from ...simulation.runs.record import FORGOTTEN, births
-from ...simulation.runs.why import RESULTS
+from ...simulation.runs.why import RESULTS, done_to, parts_in
 from ...simulation.tick.decision_log import LoggedDecision
 from ...telling.groups import is_board
 from .agent_view import born_in, memory_row, no_decisions, texts_of

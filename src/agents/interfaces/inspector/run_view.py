@@ -12,8 +12,8 @@ from ...memory.records import memory_id
 from ...simulation.analysis.beliefs import shares
 from ...simulation.analysis.columns import Columns, Numbers
 from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tells, tree
-from ...simulation.runs.life import done_to
 from ...simulation.runs.record import FORGOTTEN
+from ...simulation.runs.why import done_to
 from ...simulation.tick.decision_log import unpack
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal

@@ -14,11 +14,20 @@ from ..runs.found_effects import AS_IT_WAS, CHANGED
 from ..runs.record import RunRecord, last_tick
 from ..runs.trust import check_run
 from ..statistics import differences
-from ..sweeps.processes import KILLED
-from .experiment import check_answers_are_kept, check_metrics, results_of
+from ..workers.carriers import KILLED
+from .experiment import (
+    Cost,
+    Pair,
+    check_answers_are_kept,
+    check_metrics,
+    check_null,
+    cost_of_removals,
+    future_pair,
+    results_of,
+    run_arm,
+)
 from .folder import arms_folder
 from .interventions import Change
-from .pairs import Cost, Pair, check_null, cost_of_removals, future_pair, run_arm
 from .results import Candidate, Ranked, Tested, write_ranking
 
 _LEAST_BUDGET, _MOST_BUDGET = 1, 10_000

@@ -1,4 +1,7 @@
-"""Branches: a new run starts from a tick of another run, with changed settings or memories."""
+"""Branches: a new run starts from a tick of another run, with changed settings or memories.
+
+A copy of a run in which all agents are in one bank is made in the same way.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,10 +18,13 @@ from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory, id_prefix, whole_id
 from ...storage.files import copy_file
 from ...version import __version__
+from ..policies.cassette import Cassette
+from ..workers.cells import CASSETTE, SHARDS, base_of, gather_cassettes
 from ..worlds.outside import check_inside
 from .folder import as_run_error, make_folder, places_of_code
-from .placement import reading
+from .placement import LOCAL, is_over_workers, reading
 from .record import last_tick
+from .run import Run
 from .scenario import check_scenario
 from .trust import check_run, is_trusted_run, seal_run
 
@@ -79,11 +85,7 @@ def branch(
 
     def fill(new: Path) -> None:
         with as_run_error(f"{parent} can't be branched at tick {tick}"):
-            history.branch(parent / "bank", tick, new / "bank")
-        if (parent / "cassette.jsonl").exists():
-            copy_file(parent / "cassette.jsonl", new / "cassette.jsonl")
-        if is_trusted_run(parent):
-            seal_run(new, changed)
+            _copy(parent, tick, new, changed)
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
             apply_edits(bank, edits)
 
@@ -96,6 +98,36 @@ def branch(
     if standing := [*about.get("rules", ()), *rules]:
         made["rules"] = standing
     make_folder(folder, changed, made, code, force=force, fill=fill)
+
+
+def merge(folder: Path, out: Path, *, force: bool = False) -> dict[str, Any]:
+    """Copy a run to the folder ``out``, with all agents in one bank; the summary of the copy."""
+    settings, about = reading(folder)
+    if out.resolve() == folder.resolve():
+        raise RunError(f"{out} is the run itself", hint="name another folder with --out")
+    check_run(folder, settings, is_parent=True)
+    code = check_scenario(settings, places_of_code(folder, about))
+
+    def fill(new: Path) -> None:
+        with as_run_error(f"{folder} can't be copied"):
+            _copy(folder, last_tick(folder), new, settings)
+        if is_over_workers(folder):
+            shards = folder / SHARDS
+            gather_cassettes(shards, base_of(shards).cells, Cassette(new / CASSETTE))
+
+    kept = {name: value for name, value in about.items() if name != "engine"}
+    make_folder(out, settings, kept, code, force=force, fill=fill)
+    with Run.open(out, engine=LOCAL) as run:
+        return run.finish()
+
+
+def _copy(run: Path, tick: int, new: Path, settings: Settings) -> None:
+    """Copy what a run has up to a tick to the folder of a new run with these settings."""
+    history.branch(run / "bank", tick, new / "bank")
+    if (run / CASSETTE).exists():
+        copy_file(run / CASSETTE, new / CASSETTE)
+    if is_trusted_run(run):
+        seal_run(new, settings)
 
 
 def changed_settings(settings: Settings, tick: int, assignments: Iterable[str]) -> Settings:

@@ -27,7 +27,7 @@ from ...errors import RunError, SimulationError
 from ...memory.records import Memory, id_prefix, memory_id
 from ...memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ...storage.files import replace_file
-from ..analysis.figures import section
+from ..analysis.study import section
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..tick.decision_log import REFUSAL, UNANSWERED, LoggedDecision

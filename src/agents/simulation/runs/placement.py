@@ -23,18 +23,17 @@ from ..policies.cassette import Cassette
 from ..protocols import Policy, World
 from ..tick.branch_rules import Standing
 from ..whole_folder import put_aside
-from ..workers.carriers import ProcessLink
-from ..workers.cells import CASSETTE, LOG, SHARDS, base_of
+from ..workers.carriers import ProcessLink, serve
+from ..workers.cells import CASSETTE, LOG, SHARDS, Logged, Merging, base_of, gather_cassettes
 from ..workers.driver import Driver
 from ..workers.log import read_log
-from ..workers.merge import Merging, gather_cassettes
 from ..workers.ray_carrier import Cluster, check_ray
-from ..workers.worker import of_cells
+from ..workers.worker import Worker, of_cells
 from .folder import places_of_code, read_folder
 from .scenario import make_policy, make_world
 from .trust import check_run
 
-_WORKER = "tiermem.simulation.runs.worker_process"
+_WORKER = "tiermem.simulation.runs.placement"
 
 
 class Placement(NamedTuple):
@@ -203,9 +202,9 @@ def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[st
     gather_cassettes(shards, base.cells, Cassette(folder / CASSETTE))  # they have these ticks
     if not ticks:
         return
-    policy: Policy = NoPolicy()
-    own = settings.reflection
-    if settings.flush.enabled or own.enabled or own.ratings == "policy":
+    policy: Policy = Logged({})
+    reflection = settings.reflection
+    if settings.flush.enabled or reflection.enabled or reflection.ratings == "policy":
         # Only then a policy has a say in what is recorded.
         check_run(folder, settings)
         cassette = Cassette(folder / CASSETTE, replay=True)
@@ -215,9 +214,22 @@ def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[st
         merging.tick(entry)
 
 
-class NoPolicy:
-    """Decides nothing."""
+# A worker's process: it makes the policy of the run, and answers the driver
 
-    def decide(self, *_: object) -> list[Any]:
-        """No action."""
-        return []
+
+def make_worker() -> Worker:
+    """A worker that has no cells yet."""
+    return Worker(_policy)
+
+
+def _policy(folder: Path, settings: Settings, cassette: Cassette) -> Policy:
+    return policy_of(folder, settings, cassette, read_folder(folder)[1])
+
+
+def main() -> None:
+    """Serve the driver that started this process."""
+    serve(make_worker().answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from . import outputs
 from .compare import Difference, differences, shown
 from .folder import as_run_error, checkpoints, places_of_code, read_folder
 from .record import RunRecord
-from .rewind import is_of_run
+from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
 from .trust import check_run
 

@@ -13,9 +13,9 @@ from ...bank.tick_log import Given
 from ...errors import SimulationError
 from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy
+from .act import speech_of, wish
 from .actions import GROUP_ACTIONS, TELL_ACTIONS, answers, as_action, asked_in, is_list, name_of
 from .branch_rules import Standing
-from .social import speech_of, wish
 from .user_code import failed
 
 _READERS = {**dict.fromkeys(TELL_ACTIONS, speech_of), **dict.fromkeys(GROUP_ACTIONS, wish)}

@@ -18,7 +18,7 @@ from ...storage.interrupts import first
 from ...telling import tell
 from ...telling.groups import GroupChange
 from ..protocols import Flushing, Observation, Outcome, Policy
-from .act import Deed
+from .act import Boards, BoardUse, Deed, change_boards, used_in
 from .actions import REFUSED, refusal
 from .branch_rules import NO_RULES, Standing
 from .decide import Decided, decide
@@ -26,7 +26,6 @@ from .decision_log import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .flush import Contexts, Saving
 from .reflect import reflect
 from .remember import Recorder, rate_by, save
-from .social import Boards, BoardUse, change_boards, used_in
 from .streams import Streams
 from .user_code import failed
 

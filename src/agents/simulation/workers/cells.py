@@ -1,14 +1,19 @@
-"""The cells of a run: which cell an agent lives in, which worker has a cell, how cells are made."""
+"""The cells of a run: which agents and which worker a cell has, how cells are made and gathered."""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
 from ...errors import RunError
+from ...memory.records import Hits
+from ...memory.sources import Telling
 from ...storage.beside_journal import mark
 from ...storage.files import make_folder, replace_file
 from ...storage.identity import with_new_id
@@ -18,8 +23,14 @@ from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
 from ...telling.groups import is_board
 from ..policies.cassette import Cassette
+from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
+from ..tick.act import Boards, Deed
+from ..tick.branch_rules import Standing
+from ..tick.minds import Minds
+from ..tick.user_code import check_state
 from ..whole_folder import whole_folder
-from .log import TickLog
+from . import wire
+from .log import Entry, TickLog
 
 MOST_CELLS = 64
 _AGENTS_OF_A_CELL = 150
@@ -191,3 +202,94 @@ def _share_cassette(
     for each in found:
         if each.agent in cell_of:
             Cassette(cell_folder(shards, cell_of[each.agent]) / CASSETTE).record(each)
+
+
+# A run's own bank is brought up to its log: it does the logged ticks again, without the world.
+# The bank then has the journal that one process would have written, byte for byte.
+
+
+class Logged:
+    """The policy of a tick that is done again: it asks what was asked, and decides nothing."""
+
+    def __init__(self, asked: Mapping[str, Sequence[Sequence[Ask]]]) -> None:
+        self._asked = asked
+        self._rounds: dict[str, int] = {}
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        """The questions of the agent's next round; none after the last."""
+        agent = observation.agent_id
+        number = self._rounds.get(agent, 0)
+        self._rounds[agent] = number + 1
+        asked = self._asked.get(agent, ())
+        return asked[number] if number < len(asked) else []
+
+
+def policy_again(policy: Policy, settings: Settings, asked: Mapping[str, Any]) -> Policy:
+    """Who decides when a tick is done again.
+
+    A policy that flushes or reflects draws from its agents' generators after it has decided, so it
+    decides again: from its cassette, if it is a language model.
+    """
+    flushes = settings.flush.enabled and isinstance(policy, Flushing)
+    reflects = settings.reflection.enabled and isinstance(policy, Reflecting)
+    return policy if flushes or reflects else Logged(wire.asks_of(asked))
+
+
+class Merging:
+    """Does logged ticks in a bank that has all agents; ``policy`` flushes, if it can."""
+
+    def __init__(self, bank: MemoryBank, cells: int, policy: Policy, rules: Standing) -> None:
+        self._bank, self._policy = bank, policy
+        self._agents = bank.settings.simulation.agent_ids()
+        self._members = members(self._agents, cells)
+        self._minds = Minds(bank, policy, self._agents, rules)
+        self._minds.go_on()
+
+    def tick(self, entry: Entry) -> dict[str, Any]:
+        """Do a tick again; its record."""
+        bank, minds = self._bank, self._minds
+        if entry.tick != bank.tick + 1:
+            raise RunError(
+                f"the log has tick {entry.tick}, and the bank is at tick {bank.tick}",
+                hint="restore the run from a copy",
+            )
+        seen, deeds, told, asked = self._read(entry)
+        policy = policy_again(self._policy, bank.settings, asked)
+        with minds.at_work(entry.tick):
+            minds.decide(seen, policy)
+            in_order = {agent: deeds[agent] for agent in minds.streams.order()}
+            boards = Boards.of(entry.boards)
+            counts = minds.remember(in_order, told, boards.changes, boards.uses)
+            world = json.loads(entry.state)
+            check_state(world)
+            return minds.record(counts, entry.metrics, world)
+
+    def _read(
+        self, entry: Entry
+    ) -> tuple[dict[str, Observation], dict[str, list[Deed]], list[Telling], dict[str, Any]]:
+        """What all agents saw, did, were told and asked."""
+        saw: dict[str, Observation] = {}
+        did: dict[str, list[Deed]] = {}
+        told: list[Telling] = []
+        asked: dict[str, Any] = {}
+        for own, frames in zip(self._members, entry.cells, strict=True):
+            saw.update(zip(own, wire.seen_of(wire.decode(frames.seen)), strict=True))
+            actions, questions, *_ = wire.decode(frames.decided)
+            done, heard = wire.decode(frames.deeds)
+            did.update(zip(own, wire.deeds_of(actions, done), strict=True))
+            told += wire.told_of(heard)
+            asked.update(questions)
+        told.sort(key=itemgetter(0, 1, 2))
+        return {agent: saw[agent] for agent in self._agents}, did, told, asked
+
+
+def gather_cassettes(shards: Path, cells: int, into: Cassette) -> None:
+    """Add what the cells' cassettes have to the cassette of the run, by tick and agent."""
+    found = [
+        exchange
+        for cell in range(cells)
+        for exchange in Cassette(cell_folder(shards, cell) / CASSETTE, replay=True)
+    ]
+    found.sort(key=lambda each: (each.tick, each.agent))
+    for exchange in found:
+        into.record(exchange)

@@ -18,9 +18,8 @@ from ...memory.sources import Telling
 from ...storage.files import lock_folder, make_folder, replace_file
 from ...telling.groups import GroupChange
 from ..protocols import Observation, World
-from ..tick.act import Deed
+from ..tick.act import Boards, BoardUse, Deed
 from ..tick.minds import tick_record
-from ..tick.social import Boards, BoardUse
 from . import wire
 from .carriers import Link, WorkerLost, wait_for
 from .cells import LOG, SHARDS, base_of, members, placed

@@ -19,10 +19,9 @@ from ...memory.new import FIELDS, WORLD_FIELDS
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
 from ..protocols import Action, Ask, Observation, Outcome, Remark
-from ..tick.act import Deed
+from ..tick.act import Deed, Speech, Wish
 from ..tick.decide import Decided
 from ..tick.decision_log import REFUSAL
-from ..tick.social import Speech, Wish
 from ..tick.user_code import check_keys
 
 _EXACT = b" "

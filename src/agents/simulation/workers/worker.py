@@ -4,12 +4,11 @@ A cell is some agents of a run, with a bank of their own, which has a copy of al
 """
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
@@ -17,45 +16,16 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
-from ...memory.records import Hits
 from ...storage.embedding import Embedder
 from ..policies.cassette import Cassette
-from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
-from ..tick.act import read_action
+from ..protocols import Policy
+from ..tick.act import Boards, Speech, Wish, read_action, used_in
 from ..tick.branch_rules import Standing
 from ..tick.minds import Minds
-from ..tick.social import Boards, Speech, Wish, used_in
 from . import wire
 from .carriers import wait_for
-from .cells import CASSETTE, cell_folder
+from .cells import CASSETTE, cell_folder, policy_again
 from .log import Frames
-
-
-class Logged:
-    """The policy of a tick that is done again: it asks what was asked, and decides nothing."""
-
-    def __init__(self, asked: Mapping[str, Sequence[Sequence[Ask]]]) -> None:
-        self._asked = asked
-        self._rounds: dict[str, int] = {}
-
-    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
-        """The questions of the agent's next round; none after the last."""
-        agent = observation.agent_id
-        number = self._rounds.get(agent, 0)
-        self._rounds[agent] = number + 1
-        asked = self._asked.get(agent, ())
-        return asked[number] if number < len(asked) else []
-
-
-def policy_again(policy: Policy, settings: Settings, asked: Mapping[str, Any]) -> Policy:
-    """Who decides when a tick is done again.
-
-    A policy that flushes or reflects draws from its agents' generators after it has decided, so it
-    decides again: from its cassette, if it is a language model.
-    """
-    flushes = settings.flush.enabled and isinstance(policy, Flushing)
-    reflects = settings.reflection.enabled and isinstance(policy, Reflecting)
-    return policy if flushes or reflects else Logged(wire.asks_of(asked))
 
 
 def of_cells(settings: Settings) -> Settings:

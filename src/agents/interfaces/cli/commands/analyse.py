@@ -154,7 +154,7 @@ def _tell_spread(found: "Spread", as_json: bool) -> None:
 
 def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
     """Write the tables and the plots, and name the files."""
-    from ....simulation.analysis.figures import figures
+    from ....simulation.analysis.study import figures
     from ....simulation.reports import plots
     from ....simulation.runs.outputs import parquet
     from ....storage.files import make_folder, replace_file

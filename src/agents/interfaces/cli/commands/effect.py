@@ -15,7 +15,7 @@ from ..progress import Screen
 
 if TYPE_CHECKING:
     from ....simulation.effects import Effect, Ranked
-    from ....simulation.effects.pairs import Cost
+    from ....simulation.effects.experiment import Cost
 
 _MOST_REACHED = 12
 _MEMORY = "AGENT:ID, or AGENT:part of its text"

@@ -133,7 +133,7 @@ def merge(
     The copy has all ticks that the run has now, and its results. The run stays as it is, and may
     go on meanwhile.
     """
-    from ....simulation.runs.merge import merge as merge_run
+    from ....simulation.runs.branch import merge as merge_run
 
     with Screen(quiet=quiet or as_json):
         summary = merge_run(folder, out, force=force)

@@ -58,8 +58,13 @@ def sweep(
     gets results.parquet, statistics.parquet, plots and report.html.
     """
     need("pyarrow", "scipy")
-    from ....simulation.sweeps.results import statistics_rows, write_results
-    from ....simulation.sweeps.run_sweep import engine_for, finished, run_all
+    from ....simulation.sweeps.run_sweep import (
+        engine_for,
+        finished,
+        run_all,
+        statistics_rows,
+        write_results,
+    )
     from ....simulation.sweeps.sweep import read_sweep
     from ..progress import Screen, interrupts
 

@@ -224,7 +224,7 @@ def _filled(texts: list[str], length: int) -> list[str]:
 
 
 def _tell_life(folder: Path, identifier: str, as_json: bool) -> None:
-    from ....simulation.runs.life import life
+    from ....simulation.runs.why import life
 
     found = life(folder, id_in(folder, identifier))
     if as_json:
