@@ -16,7 +16,8 @@ from types import SimpleNamespace
 import certifi
 
 from agents.simulation.runs import outputs
-from agents.simulation.sweeps import processes, run_sweep
+from agents.simulation.sweeps import run_sweep
+from agents.simulation.workers import carriers
 from warm_children import PLAIN
 
 _ROOM = 2 * 2**30
@@ -52,13 +53,13 @@ def fork_the_processes_of_sweeps() -> None:
         return
     forked = multiprocessing.get_context("forkserver")
     forked.set_forkserver_preload([run_sweep.__name__, outputs.__name__, "pyarrow.parquet"])
-    processes.multiprocessing = SimpleNamespace(get_context=lambda kind: forked)
+    carriers.multiprocessing = SimpleNamespace(get_context=lambda kind: forked)
 
 
 @contextmanager
 def spawned_processes_of_sweeps() -> Iterator[None]:
     """Inside, they are spawned, as users have them."""
-    processes.multiprocessing = multiprocessing
+    carriers.multiprocessing = multiprocessing
     try:
         yield
     finally:

@@ -62,22 +62,22 @@ def mean_interval(values: Sequence[float], *, level: float = LEVEL) -> Interval:
 
 def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.0) -> Difference:
     """Student's test of ``values`` against zero; ``size`` is that of the numbers behind them."""
-    given = [float(value) for value in values]
-    if not given:
+    numbers = [float(value) for value in values]
+    if not numbers:
         raise ValueError("no values to take the mean of")
-    if not all(map(math.isfinite, given)):
+    if not all(map(math.isfinite, numbers)):
         raise ValueError("the mean needs finite values; leave out NaN and infinity")
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; it must lie between 0 and 1")
-    n = len(given)
-    mean = given[0] if min(given) == max(given) else math.fsum(given) / n
-    rounding = _ROUNDING * max(size, *map(abs, given))
+    n = len(numbers)
+    mean = numbers[0] if min(numbers) == max(numbers) else math.fsum(numbers) / n
+    rounding = _ROUNDING * max(size, *map(abs, numbers))
     # Equal values show no deviation: that of the next seed may be any.
-    if n < FEWEST_SEEDS or max(given) - min(given) <= rounding:
+    if n < FEWEST_SEEDS or max(numbers) - min(numbers) <= rounding:
         return Difference(n, mean, -math.inf, math.inf, 1.0, math.nan)
     from scipy.special import stdtr, stdtrit
 
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (n - 1))
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (n - 1))
     error = deviation / math.sqrt(n)
     reach = _stable(stdtrit(n - 1, (1 + level) / 2)) * error
     p = 2 * _stable(stdtr(n - 1, -abs(mean) / error))
@@ -225,7 +225,7 @@ def differences(
         other = bases.get(_place(row, (*keys, pair)))
         if other is not None and _place(row, list(base)) != here:
             groups.setdefault(_place(row, (*base, *keys)), []).append((row, other))
-    found, tested = [], []
+    result, tested = [], []
     for pairs in groups.values():
         for metric in metrics:
             both = [(_value(row, metric), _value(other, metric)) for row, other in pairs]
@@ -234,23 +234,23 @@ def differences(
                 size = max(abs(value) for values in known for value in values)
                 tested.append(student_test([a - b for a, b in known], size=size))
                 where = {key: pairs[0][0][key] for key in (*base, *keys)}
-                found.append({**where, "metric": metric, **_columns(tested[-1])})
-    return _with_evidence(found, tested)
+                result.append({**where, "metric": metric, **_columns(tested[-1])})
+    return _with_evidence(result, tested)
 
 
 def _with_evidence(
-    found: list[dict[str, Any]], tested: Sequence[Difference]
+    rows: list[dict[str, Any]], tested: Sequence[Difference]
 ) -> list[dict[str, Any]]:
     ps = [each.p for each in tested]
     corrected = holm(ps)
     for left, index in _by_size(ps):
-        is_tested = found[index]["low"] is not None
-        found[index] |= {
+        is_tested = rows[index]["low"] is not None
+        rows[index] |= {
             "p": ps[index] if is_tested else None,
             "p_holm": corrected[index] if is_tested else None,
             "seeds_needed": seeds_to_show(tested[index], (1 - LEVEL) / left),
         }
-    return found
+    return rows
 
 
 def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, ...]:

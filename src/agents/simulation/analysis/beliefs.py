@@ -75,11 +75,11 @@ def shares(columns: Columns, agents: Sequence[int], group: Numbers) -> NDArray[n
     places[agents] = np.arange(len(agents))
     rows = rows[places[columns.agent[rows]] >= 0]
     shared, sizes = _shared(columns, rows, group)
-    found = np.zeros((len(agents), len(agents)))
+    matrix = np.zeros((len(agents), len(agents)))
     one, other, exact = places[shared[0]], places[shared[1]], _exact(shared, sizes)
-    found[one, other] = found[other, one] = exact
-    found[places[agents], places[agents]] = sizes[agents] > 0
-    return found
+    matrix[one, other] = matrix[other, one] = exact
+    matrix[places[agents], places[agents]] = sizes[agents] > 0
+    return matrix
 
 
 def _exact(shared: tuple[Numbers, Numbers, Numbers], sizes: Numbers) -> NDArray[np.float64]:
@@ -109,17 +109,17 @@ def _shared(
 
 def _near(columns: Columns, rows: Numbers, agents: Sequence[int]) -> dict[int, float]:
     """How near the beliefs of each two agents are, by one number for both."""
-    own = {agent: rows[columns.agent[rows] == agent][-_MOST_MEMORIES:] for agent in agents}
-    own = {agent: each for agent, each in own.items() if len(each)}
-    if len(own) < 2:
+    rows_of = {agent: rows[columns.agent[rows] == agent][-_MOST_MEMORIES:] for agent in agents}
+    rows_of = {agent: each for agent, each in rows_of.items() if len(each)}
+    if len(rows_of) < 2:
         return {}
-    places = sorted(own)
-    chosen = np.concatenate([own[agent] for agent in places])
+    places = sorted(rows_of)
+    chosen = np.concatenate([rows_of[agent] for agent in places])
     vectors = columns.vectors()[chosen]
     wide = vectors.astype(product_dtype(columns.dims))
     lengths = norms(vectors)
     cosines = (wide @ wide.T) / lengths[:, None] / lengths
-    sizes = np.array([len(own[agent]) for agent in places])
+    sizes = np.array([len(rows_of[agent]) for agent in places])
     starts = np.cumsum(sizes) - sizes
     nearest = np.maximum.reduceat(cosines, starts, axis=1)
     means = np.add.reduceat(nearest, starts, axis=0) / sizes[:, None]
@@ -147,18 +147,18 @@ def truth(columns: Columns, facts: Facts) -> "pa.Table":
     import pyarrow as pa
 
     ticks = np.arange(columns.last_tick + 1)
-    found: dict[str, list[Any]] = {"subject": [], "tick": [], "true": [], "false": []}
+    table: dict[str, list[Any]] = {"subject": [], "tick": [], "true": [], "false": []}
     said = _sayings(columns, facts)
     for subject, signs in said.items():
         balance = _balance(columns, signs)
-        found["subject"] += [subject] * len(ticks)
-        found["tick"] += ticks.tolist()
-        found["true"] += (balance > 0).sum(axis=1).tolist()
-        found["false"] += (balance < 0).sum(axis=1).tolist()
+        table["subject"] += [subject] * len(ticks)
+        table["tick"] += ticks.tolist()
+        table["true"] += (balance > 0).sum(axis=1).tolist()
+        table["false"] += (balance < 0).sum(axis=1).tolist()
     return pa.table(
         {
             name: pa.array(values, pa.string() if name == "subject" else pa.int64())
-            for name, values in found.items()
+            for name, values in table.items()
         }
     )
 
@@ -174,12 +174,12 @@ def overtaking(curves: "pa.Table") -> "pa.Table":
 
     rows = []
     for subject in dict.fromkeys(curves["subject"].to_pylist()):
-        own = curves.filter(pc.equal(curves["subject"], subject))
-        true, false = own["true"].to_numpy(), own["false"].to_numpy()
+        curve = curves.filter(pc.equal(curves["subject"], subject))
+        true, false = curve["true"].to_numpy(), curve["false"].to_numpy()
         ahead = np.flatnonzero(false > true)
         overtook = None
         if len(ahead) and true[-1] > false[-1]:
-            overtook = int(own["tick"][int(ahead[-1]) + 1].as_py())
+            overtook = int(curve["tick"][int(ahead[-1]) + 1].as_py())
         rows.append(
             {
                 "subject": subject,
@@ -201,15 +201,15 @@ def _sayings(columns: Columns, facts: Facts) -> dict[str, Numbers]:
         text = columns.text[row]
         if text is not None:
             by_text.setdefault(text, []).append(row)
-    found = {}
+    signs_of = {}
     for subject, sentences in facts.items():
         signs = np.zeros(len(columns), np.int64)
-        for text, own in by_text.items():
+        for text, places in by_text.items():
             says = {is_true for sentence, is_true in sentences.items() if sentence in text}
             if len(says) == 1:
-                signs[own] = 1 if says == {True} else -1
-        found[subject] = signs
-    return found
+                signs[places] = 1 if says == {True} else -1
+        signs_of[subject] = signs
+    return signs_of
 
 
 def _balance(columns: Columns, signs: Numbers) -> NDArray[np.float64]:

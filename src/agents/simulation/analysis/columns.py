@@ -328,9 +328,11 @@ class Collection:
             if own:
                 self._told.add(*self._told_row(row, agent, own))
 
-    def _told_row(self, row: int, agent: str, own: Mapping[str, Any]) -> Iterator[Sequence[int]]:
+    def _told_row(
+        self, row: int, agent: str, metadata: Mapping[str, Any]
+    ) -> Iterator[Sequence[int]]:
         """The row of a memory in the table of what was told, if it was."""
-        source = own.get(SOURCE)
+        source = metadata.get(SOURCE)
         if source is not None:
             teller, _, parent, _, origin, hands = orjson.loads(source)
             if origin not in self._origins:
@@ -338,7 +340,9 @@ class Collection:
                 self._origin_keys.append(self._key(origin))
             yield row, self._teller(teller), self._key(parent), self._origins[origin], hands
             return
-        teller = next((own[key] for key in _SPEAKERS if isinstance(own.get(key), str)), None)
+        teller = next(
+            (metadata[key] for key in _SPEAKERS if isinstance(metadata.get(key), str)), None
+        )
         if teller is not None and teller != agent:
             yield row, self._teller(teller), _NOBODY, _NOBODY, 0
 
@@ -466,25 +470,25 @@ def read_columns(
 
     ``agents`` come first, in their order. ``earlier`` are the memories before the first commit.
     """
-    found = Collection(seed, agents)
-    found.before(earlier, is_whole=not journal.base)
+    collection = Collection(seed, agents)
+    collection.before(earlier, is_whole=not journal.base)
     packed, dims = [], journal.get("bank")["embedder"]["dims"]
     for commit in journal.commits(journal.base):
         if commit.tick > last_tick:
             break
         with journal.reading(), gc_paused():  # thousands of lists, which go again
-            packed.append(_take(found, commit, dims))
+            packed.append(_take(collection, commit, dims))
     with journal.reading(), gc_paused():
-        columns = found.columns(last_tick)
+        columns = collection.columns(last_tick)
     columns.dims, columns.packed = dims, packed
     return columns
 
 
-def _take(found: Collection, commit: Commit, dims: int) -> bytes:
+def _take(collection: Collection, commit: Commit, dims: int) -> bytes:
     """Take a commit, and give the vectors of the memories that were taken: boards are left out."""
     events = orjson.loads(commit.events)
-    found.take(events, commit.tick)
-    if not found.has_boards:
+    collection.take(events, commit.tick)
+    if not collection.has_boards:
         return commit.vectors
     is_taken = [not is_board(event[1]) for event in events if event[0] == "add"]
     if all(is_taken):

@@ -29,16 +29,16 @@ def survival(columns: Columns) -> "pa.Table":
 
     is_gone = columns.gone != NOT_GONE
     ages = np.where(is_gone, columns.gone, columns.last_tick) - columns.born
-    found: dict[str, list[object]] = {name: [] for name in _FIELDS}
+    curves: dict[str, list[object]] = {name: [] for name in _FIELDS}
     for by, group, chosen in _groups(columns):
         curve = kaplan_meier(ages[chosen], is_gone[chosen])
-        found["by"] += [by] * len(curve[0])
-        found["group"] += [group] * len(curve[0])
+        curves["by"] += [by] * len(curve[0])
+        curves["group"] += [group] * len(curve[0])
         for name, column in zip(_FIELDS[2:], curve, strict=True):
-            found[name] += column.tolist()
+            curves[name] += column.tolist()
     types = (pa.string(), pa.string(), *[pa.int64()] * 3, *[pa.float64()] * 3)
     return pa.table(
-        {name: pa.array(found[name], kind) for name, kind in zip(_FIELDS, types, strict=True)}
+        {name: pa.array(curves[name], kind) for name, kind in zip(_FIELDS, types, strict=True)}
     )
 
 
@@ -133,7 +133,7 @@ def needed(
     asked = _asked(columns, gone, last, decisions)
     texts = asked.texts
     vectors, known = embed(texts)
-    found: dict[int, dict[str, Any]] = {}
+    needs: dict[int, dict[str, Any]] = {}
     moments: dict[tuple[int, int], list[int]] = {}
     bests: dict[tuple[int, int], float] = {}
     for row, query, score in _near(columns, gone, asked, vectors, known, near):
@@ -151,12 +151,12 @@ def needed(
                 best = _best(columns, agent, asked.given(agent, at), vectors[query])
                 bests[agent, at] = best
             if score > best:
-                own = found.setdefault(row, {"times": 0, "first_tick": tick, "score": -1.0})
-                own["times"] += 1
-                own["first_tick"] = min(own["first_tick"], tick)
-                if score > own["score"]:
-                    own |= {"score": score, "query": texts[query], "best_given": max(best, 0.0)}
-    rows = [{**_told(columns, row), **own} for row, own in found.items()]
+                need = needs.setdefault(row, {"times": 0, "first_tick": tick, "score": -1.0})
+                need["times"] += 1
+                need["first_tick"] = min(need["first_tick"], tick)
+                if score > need["score"]:
+                    need |= {"score": score, "query": texts[query], "best_given": max(best, 0.0)}
+    rows = [{**_told(columns, row), **own} for row, own in needs.items()]
     rows.sort(key=lambda row: (-row["times"], -row["score"], row["memory_id"]))
     types = {
         "agent": pa.string(), "memory_id": pa.string(), "text": pa.string(), "gone": pa.int64(),
@@ -275,15 +275,17 @@ def _near(
     Where agents mostly ask the same, all memories are compared with all queries in a few products;
     pairs of which nobody asked come along.
     """
-    own = {agent: np.unique(queries[queries >= 0]) for agent, queries in asked.queries.items()}
-    own = {agent: queries[known[queries]] for agent, queries in own.items()}
-    pairs = sum(len(gone[agent]) * len(each) for agent, each in own.items())
-    rows = np.concatenate([np.zeros(0, np.int64), *(gone[agent] for agent in own)])
+    queries_of = {
+        agent: np.unique(queries[queries >= 0]) for agent, queries in asked.queries.items()
+    }
+    queries_of = {agent: queries[known[queries]] for agent, queries in queries_of.items()}
+    pairs = sum(len(gone[agent]) * len(each) for agent, each in queries_of.items())
+    rows = np.concatenate([np.zeros(0, np.int64), *(gone[agent] for agent in queries_of)])
     groups: Iterable[tuple[Numbers, Numbers]]
     if len(rows) * int(known.sum()) <= 4 * pairs:
         groups = [(rows, np.flatnonzero(known))]
     else:
-        groups = [(gone[agent], each) for agent, each in own.items()]
+        groups = [(gone[agent], each) for agent, each in queries_of.items()]
     memories, wide = columns.vectors(), product_dtype(columns.dims)
     for rows, queries in groups:
         if not len(queries):
@@ -307,11 +309,13 @@ def _near(
         at, query, cosines = map(np.concatenate, zip(*parts, strict=True))
         # Each memory gets the pairs of the one that stands for it.
         counts = np.bincount(at, minlength=len(chosen))
-        each = counts[which]
-        places = np.repeat((np.cumsum(counts) - counts)[which] - (np.cumsum(each) - each), each)
+        repeats = counts[which]
+        places = np.repeat(
+            (np.cumsum(counts) - counts)[which] - (np.cumsum(repeats) - repeats), repeats
+        )
         places += np.arange(len(places))
         yield from zip(
-            np.repeat(rows, each).tolist(),
+            np.repeat(rows, repeats).tolist(),
             queries[query[places]].tolist(),
             cosines[places].tolist(),
             strict=True,
@@ -331,8 +335,8 @@ def distinct(columns: Columns, rows: Numbers) -> tuple[Numbers, Numbers]:
 def _best(columns: Columns, agent: int, given: Numbers, query: NDArray[np.int8]) -> float:
     """How near the nearest of the given memories is to the query."""
     rows = columns.rows(np.full(len(given), agent), given)
-    own = columns.vectors()[rows[rows >= 0]]
-    if not len(own):
+    vectors = columns.vectors()[rows[rows >= 0]]
+    if not len(vectors):
         return -1.0
-    lengths = norms(own) * norms(query[None])
-    return float((products(own, query) / lengths).max())
+    lengths = norms(vectors) * norms(query[None])
+    return float((products(vectors, query) / lengths).max())

@@ -112,13 +112,13 @@ class Spread(NamedTuple):
         for row in rows:
             below.setdefault(row["teller"] if row["teller"] in known else None, []).append(row)
         waiting = [(0, row) for row in reversed(below.get(None, ()))]
-        found = []
+        lines = []
         while waiting:
             depth, row = waiting.pop()
             said = f", told by {row['teller']}" if not depth and row["teller"] else ""
-            found.append(f"{'  ' * depth}{row['agent']}, tick {row['tick']}{said}")
+            lines.append(f"{'  ' * depth}{row['agent']}, tick {row['tick']}{said}")
             waiting += [(depth + 1, each) for each in reversed(below.get(row["agent"], ()))]
-        return found
+        return lines
 
 
 class _Firsts(NamedTuple):
@@ -136,12 +136,12 @@ def same_beliefs(columns: Columns) -> Numbers:
     It is the first of its chain, where the chain has several memories. Beliefs that nobody told on
     are taken together by their text.
     """
-    found: Numbers = columns.origin.copy()
-    in_chain = np.bincount(found, minlength=len(columns))[found] > 1
+    same: Numbers = columns.origin.copy()
+    in_chain = np.bincount(same, minlength=len(columns))[same] > 1
     rows = np.flatnonzero(beliefs(columns) & ~in_chain)
     _, first, text = np.unique(columns.same_words()[rows], return_index=True, return_inverse=True)
-    found[rows] = rows[first][text]
-    return found
+    same[rows] = rows[first][text]
+    return same
 
 
 def spreads(
@@ -276,8 +276,8 @@ def by_text(table: "pa.Table") -> list[dict[str, Any]]:
 
     Chains whose text was forgotten are each their own.
     """
-    found: dict[str, dict[str, Any]] = {}
+    firsts: dict[str, dict[str, Any]] = {}
     for row in table.to_pylist():
-        first = found.setdefault(row["text"] or row["origin"], {**row, "alike": -1})
+        first = firsts.setdefault(row["text"] or row["origin"], {**row, "alike": -1})
         first["alike"] += 1
-    return list(found.values())
+    return list(firsts.values())

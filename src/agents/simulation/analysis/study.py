@@ -174,19 +174,19 @@ class Study:
         Without decisions there is no ``needed``, without facts no ``truth`` and no ``overtaking``,
         without networkx no ``centrality``.
         """
-        found = {
+        tables = {
             "spreads": self.spreads(),
             "tells": self.tells(),
             "overlap": self.overlap(),
             "survival": self.survival(),
         }
         if self.has_centrality:
-            found["centrality"] = self.centrality()
+            tables["centrality"] = self.centrality()
         if self.has_decisions:
-            found["needed"] = self.needed()
+            tables["needed"] = self.needed()
         if self.facts:
-            found |= {"truth": self.truth(), "overtaking": self.overtaking()}
-        return found
+            tables |= {"truth": self.truth(), "overtaking": self.overtaking()}
+        return tables
 
 
 def _decisions(journal: Journal) -> Iterator[tuple[int, bytes, bytes]]:
@@ -210,10 +210,10 @@ def _embed_of(journal: Journal) -> forgetting.Embed:
             vectors = quantise(offline.embed(list(texts)), offline.dims, len(texts))
             return vectors, np.ones(len(texts), np.bool_)
         known = journal.embeddings([key for text in texts for key in keys_of(text)])
-        found = [next(filter(None, map(known.get, keys_of(text))), None) for text in texts]
-        data = b"".join(vector or bytes(kept["dims"]) for vector in found)
+        vectors_kept = [next(filter(None, map(known.get, keys_of(text))), None) for text in texts]
+        data = b"".join(vector or bytes(kept["dims"]) for vector in vectors_kept)
         vectors = np.frombuffer(data, np.int8).reshape(len(texts), -1)
-        return vectors, np.array([vector is not None for vector in found])
+        return vectors, np.array([vector is not None for vector in vectors_kept])
 
     return embed
 
@@ -245,7 +245,7 @@ _NEEDED = {
 
 def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
     """By name, each plot that there is something to draw for: title, chart, caption."""
-    found = {}
+    drawn = {}
     top = by_text(study.spreads())[:_MOST_CURVES]
     if top:
         curves = {
@@ -254,19 +254,19 @@ def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
         }
         caption = f"The {len(top)} memories that most agents had."
         chart = plots.curves(curves, range(study.tick + 1))
-        found["spread"] = ("Agents that had a memory at some time", chart, caption)
-    for subject, own in _by(study.truth(), "subject").items():
-        if any(row["false"] for row in own):
-            curves = {side: [row[side] for row in own] for side in ("true", "false")}
-            chart = plots.curves(curves, [row["tick"] for row in own])
+        drawn["spread"] = ("Agents that had a memory at some time", chart, caption)
+    for subject, rows in _by(study.truth(), "subject").items():
+        if any(row["false"] for row in rows):
+            curves = {side: [row[side] for row in rows] for side in ("true", "false")}
+            chart = plots.curves(curves, [row["tick"] for row in rows])
             caption = "Agents that believe what is true, and what is false."
-            found[f"truth-{subject}"] = (f"Truth and rumour: {subject}", chart, caption)
+            drawn[f"truth-{subject}"] = (f"Truth and rumour: {subject}", chart, caption)
     lasting = _survival(study.survival())
     if lasting:
         ages, shares = lasting
         caption = "The share of memories that lasted longer than an age, by Kaplan and Meier."
-        found["survival"] = ("How long memories lasted", plots.curves(shares, ages), caption)
-    return found
+        drawn["survival"] = ("How long memories lasted", plots.curves(shares, ages), caption)
+    return drawn
 
 
 def section(study: "Study") -> str:
@@ -374,7 +374,7 @@ def _by(table: "pa.Table", name: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _by_rows(rows: Sequence[dict[str, Any]], name: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row[name], []).append(row)
-    return found
+        groups.setdefault(row[name], []).append(row)
+    return groups

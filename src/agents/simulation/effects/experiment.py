@@ -134,11 +134,11 @@ def seed_pair(
     """A fresh run of the scenario with another seed, and its branch with the same change."""
     where, fresh = f"seed {seed}", folder / "as-it-was"
     settings, about = read_folder(run)
-    own = {"seed": seed, "storage.sync": "manual", "simulation.ticks": until}
+    overrides = {"seed": seed, "storage.sync": "manual", "simulation.ticks": until}
     code = run / "code"
     scenario = code if code.is_dir() else about["scenario"] and Path(about["scenario"])
     try:
-        other = load_settings(settings, assignments=intervention.secrets, overrides=own)
+        other = load_settings(settings, assignments=intervention.secrets, overrides=overrides)
         with Run.create(fresh, other, scenario=scenario) as new:
             for _ in new.advance(until):
                 pass
@@ -290,29 +290,31 @@ def effect(
     """
     folder = Path(run)
     check_inside(read_folder(folder)[0])
-    given = read_intervention(
+    intervention = read_intervention(
         folder, at, forget=one_or_more(forget), never_heard=one_or_more(never_heard),
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
     )  # fmt: skip
     _check_numbers(folder, seeds, futures, out, offline)
     check_metrics(folder, metrics)
-    change, until, keep = given.in_run(folder), last_tick(folder), out is not None
+    change, until, keep = intervention.in_run(folder), last_tick(folder), out is not None
     with arms_folder(folder, out, force) as place:
         arm = _own_pair(folder, place, change, until, offline, keep)
         again = notes_of_births(place / CHANGED, change)  # before other pairs are paid for
         if progress is not None:
             progress(1, max(seeds, futures))
-        more = _more_pairs(folder, place, given, change, (seeds, futures), offline, keep, workers)
+        more = _more_pairs(
+            folder, place, intervention, change, (seeds, futures), offline, keep, workers
+        )
         pairs = [arm]
         for pair in more:
             pairs.append(pair)
             if progress is not None:
                 progress(len(pairs), max(seeds, futures))
         pairs[1:] = sorted(pairs[1:], key=lambda each: each.number)
-        found = _effect(folder, place, change, pairs, futures > 1, metrics, again)
+        result = _effect(folder, place, change, pairs, futures > 1, metrics, again)
         if out is not None:
-            write_effect(found, place)
-    return found
+            write_effect(result, place)
+    return result
 
 
 def expected_cost(
@@ -330,8 +332,8 @@ def expected_cost(
     check_metrics(folder, metrics)
     texts = {name: one_or_more(each) for name, each in changes.items()}
     assignments = texts.pop("set", ())
-    given = read_intervention(folder, at, assignments=assignments, **texts)
-    return cost_of(folder, given.in_run(folder).at, last_tick(folder), seeds, futures)
+    intervention = read_intervention(folder, at, assignments=assignments, **texts)
+    return cost_of(folder, intervention.in_run(folder).at, last_tick(folder), seeds, futures)
 
 
 def one_or_more(texts: Texts) -> tuple[str, ...]:
@@ -382,7 +384,7 @@ def _own_pair(
 def _more_pairs(
     run: Path,
     place: Path,
-    given: Intervention,
+    intervention: Intervention,
     change: Change,
     numbers: tuple[int, int],
     offline: bool,
@@ -391,11 +393,11 @@ def _more_pairs(
 ) -> Iterator[Pair]:
     """The other pairs, as they end."""
     seeds, futures = numbers
-    until, own = last_tick(run), read_folder(run)[0].seed
+    until, own_seed = last_tick(run), read_folder(run)[0].seed
     over: str = "seed" if seeds > 1 else "future"
     job: Callable[..., Pair] = seed_pair if seeds > 1 else future_pair
-    what = given if seeds > 1 else change
-    first = own + 1 if seeds > 1 else 1
+    what = intervention if seeds > 1 else change
+    first = own_seed + 1 if seeds > 1 else 1
     others = range(first, first + max(seeds, futures) - 1)
     calls: list[tuple[object, ...]] = []
     for each in others:
@@ -511,24 +513,24 @@ def _arms(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _statistics(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """The mean difference of each metric, and the evidence for it."""
-    found = differences(_arms(rows), [], names, baseline=AS_IT_WAS, variant="arm", pair="pair")
-    for row in found:
+    compared = differences(_arms(rows), [], names, baseline=AS_IT_WAS, variant="arm", pair="pair")
+    for row in compared:
         del row["arm"]
-    return found
+    return compared
 
 
 def _apart(was: Arm | None, changed: Arm) -> dict[str, dict[str, float]]:
-    found = {}
+    apart = {}
     for name, numbers in changed.by_agent.items():
         before = {} if was is None else was.by_agent.get(name, {})
-        own = {
+        differing = {
             agent: value - before[agent]
             for agent, value in numbers.items()
             if agent in before and value != before[agent]
         }
-        if own:
-            found[name] = own
-    return found
+        if differing:
+            apart[name] = differing
+    return apart
 
 
 # What a reader should know of the figures

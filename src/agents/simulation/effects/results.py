@@ -131,19 +131,19 @@ class Ranked:
         }  # fmt: skip
 
 
-def write_effect(found: Effect, folder: Path) -> None:
+def write_effect(effect: Effect, folder: Path) -> None:
     """Write what an experiment found into its folder."""
     _write(
         folder,
         {
-            "effect.json": json.dumps(found.to_dict(), indent=2) + "\n",
-            "pairs.parquet": table(found.pairs),
-            "statistics.parquet": table(found.statistics),
-            "spread.parquet": table([step._asdict() for step in found.steps]),
-            "effect.svg": plots.alone(effect_plot(found)),
+            "effect.json": json.dumps(effect.to_dict(), indent=2) + "\n",
+            "pairs.parquet": table(effect.pairs),
+            "statistics.parquet": table(effect.statistics),
+            "spread.parquet": table([step._asdict() for step in effect.steps]),
+            "effect.svg": plots.alone(effect_plot(effect)),
             "report.html": page.document(
-                f"Effect in {Path(found.run).name}",
-                [page.headline("TierMem effect", Path(found.run).name), effect_section(found)],
+                f"Effect in {Path(effect.run).name}",
+                [page.headline("TierMem effect", Path(effect.run).name), effect_section(effect)],
             ),
         },
     )
@@ -181,40 +181,40 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
         ) from error
 
 
-def effect_plot(found: Effect) -> str:
+def effect_plot(effect: Effect) -> str:
     """Each metric as it was and changed, over the ticks of the run itself."""
-    was = {name: values[0] for name, values in found.series.items()}
-    now = {name: values[1] for name, values in found.series.items()}
+    was = {name: values[0] for name, values in effect.series.items()}
+    now = {name: values[1] for name, values in effect.series.items()}
     return plots.side_by_side(
         was,
         now,
-        left_x=found.ticks,
-        right_x=found.ticks,
+        left_x=effect.ticks,
+        right_x=effect.ticks,
         names=("as it was", "changed"),
-        diverged=found.parted.tick if found.parted else None,
+        diverged=effect.parted.tick if effect.parted else None,
     )
 
 
-def effect_section(found: Effect) -> str:
+def effect_section(effect: Effect) -> str:
     """What a change did, as a section of a report."""
     body = [
         "<h2>What was changed</h2>",
-        "".join(f"<p>{page.escape(words)}.</p>" for words in found.words),
+        "".join(f"<p>{page.escape(words)}.</p>" for words in effect.words),
         "<h2>What it did</h2>",
-        _differences(found),
-        "".join(f'<p class="note">{page.escape(note)}.</p>' for note in found.notes),
-        _charts(found),
+        _differences(effect),
+        "".join(f'<p class="note">{page.escape(note)}.</p>' for note in effect.notes),
+        _charts(effect),
         "<h2>How it went around</h2>",
-        _parted(found),
-        _reached(found),
+        _parted(effect),
+        _reached(effect),
     ]
-    if found.missing:
-        lines = "".join(f"<p>{page.escape(line)}</p>" for line in found.missing)
-        body.append(page.details(f"{len(found.missing)} without the change", lines))
+    if effect.missing:
+        lines = "".join(f"<p>{page.escape(line)}</p>" for line in effect.missing)
+        body.append(page.details(f"{len(effect.missing)} without the change", lines))
     return "".join(body)
 
 
-def _differences(found: Effect) -> str:
+def _differences(effect: Effect) -> str:
     rows = [
         [
             page.escape(row["metric"]),
@@ -223,7 +223,7 @@ def _differences(found: Effect) -> str:
             interval(row),
             number(row["p_holm"]),
         ]
-        for row in found.statistics
+        for row in effect.statistics
     ]
     return page.table(["Metric", "Pairs", "Difference", "95 % interval", "p, by Holm"], rows, 4)
 
@@ -234,27 +234,27 @@ def interval(row: Mapping[str, Any]) -> str:
     return in_words(interval_of({"mean": 0.0, **row}), signed) or "–"
 
 
-def _charts(found: Effect) -> str:
+def _charts(effect: Effect) -> str:
     figures = []
-    for name, (was, now) in list(found.series.items())[:_MOST_CHARTS]:
+    for name, (was, now) in list(effect.series.items())[:_MOST_CHARTS]:
         lines = {"as it was": was, "changed": now}
-        figures.append(page.figure(name, plots.curves(lines, found.ticks), "In the run itself."))
-    touched = dict.fromkeys(found.ticks, 0)
-    for each in found.reached:
+        figures.append(page.figure(name, plots.curves(lines, effect.ticks), "In the run itself."))
+    touched = dict.fromkeys(effect.ticks, 0)
+    for each in effect.reached:
         for tick in touched:
             touched[tick] += tick >= each.tick
-    if found.reached:
-        curve = plots.curves({"agents": list(touched.values())}, found.ticks)
+    if effect.reached:
+        curve = plots.curves({"agents": list(touched.values())}, effect.ticks)
         figures.append(page.figure("Agents that it reached", curve, "In the run itself."))
-    if any(row["low"] is not None for row in found.statistics):
-        points = {row["metric"]: [interval_of(row)] for row in found.statistics}
+    if any(row["low"] is not None for row in effect.statistics):
+        points = {row["metric"]: [interval_of(row)] for row in effect.statistics}
         drawn = plots.intervals(points, ["difference"], connected=False)
         figures.append(page.figure("Mean difference", drawn, "With its 95 % interval."))
     return page.charts(figures)
 
 
-def _parted(found: Effect) -> str:
-    first = found.parted
+def _parted(effect: Effect) -> str:
+    first = effect.parted
     if first is None:
         return "<p>No decision differs.</p>"
     lines = [
@@ -272,7 +272,7 @@ def _listed(title: str, texts: Sequence[str]) -> str:
     return f"<p>{title}: {'; '.join(map(page.clipped, texts))}</p>" if texts else ""
 
 
-def _reached(found: Effect) -> str:
+def _reached(effect: Effect) -> str:
     rows = [
         [
             page.escape(each.agent),
@@ -280,10 +280,10 @@ def _reached(found: Effect) -> str:
             number(each.tick),
             number(each.decided),
         ]
-        for each in found.reached[:_MOST_REACHED]
+        for each in effect.reached[:_MOST_REACHED]
     ]
     heads = ["Agent", "Through", "Reached in tick", "Decided otherwise in tick"]
-    more = len(found.reached) - len(rows)
+    more = len(effect.reached) - len(rows)
     note = f'<p class="note">{more} more are in spread.parquet.</p>' if more > 0 else ""
     return page.table(heads, rows, 2) + note if rows else "<p>It reached nobody.</p>"
 

@@ -93,18 +93,19 @@ def story_of(run: RunRecord, after: int) -> Story:
                  for (name, number), text in texts.items() if name in prefixes}  # fmt: skip
         for tick, kept in run.decisions(after):
             story[tick] = {}
-            for name, own in zip(names, kept, strict=False):
-                born, given = new.get(tick, {}).get(name, {}), _given(name, own)
-                read = {texts[each]: writers[each] for each in given if each in writers}
+            for name, decision in zip(names, kept, strict=False):
+                born, memories = new.get(tick, {}).get(name, {}), _given(name, decision)
+                read = {texts[each]: writers[each] for each in memories if each in writers}
                 story[tick][name] = Turn(
                     tuple(
-                        texts.get((name, each), FORGOTTEN) for each in births(own, born).perceived
+                        texts.get((name, each), FORGOTTEN)
+                        for each in births(decision, born).perceived
                     ),
-                    own.facts,
-                    tuple(texts.get(each, FORGOTTEN) for each in given),
+                    decision.facts,
+                    tuple(texts.get(each, FORGOTTEN) for each in memories),
                     tuple(
                         (str(action), _by_text(arguments, by_id), RESULTS[result])
-                        for action, arguments, result, _ in own.did
+                        for action, arguments, result, _ in decision.did
                     ),
                     tuple(map(text_of, born.values())),
                     read
@@ -113,15 +114,15 @@ def story_of(run: RunRecord, after: int) -> Story:
     return story
 
 
-def _given(agent: str, own: LoggedDecision) -> list[tuple[str, int]]:
+def _given(agent: str, decision: LoggedDecision) -> list[tuple[str, int]]:
     """Whose memories an agent was given or found by a question, by number; each of them once."""
-    given = [(agent, number) for number in own.sequences]
-    for (*_, sequences, _, _), boards in zip(own.asked, own.boards, strict=True):
-        found = [(agent, number) for number in sequences]
+    memories = [(agent, number) for number in decision.sequences]
+    for (*_, sequences, _, _), boards in zip(decision.asked, decision.boards, strict=True):
+        answer = [(agent, number) for number in sequences]
         for place, board, number, _ in boards or ():
-            found.insert(place, (board, number))
-        given += found
-    return list(dict.fromkeys(given))
+            answer.insert(place, (board, number))
+        memories += answer
+    return list(dict.fromkeys(memories))
 
 
 def compare(was: Story, changed: Story) -> tuple[list[Step], Parted | None, list[Reached]]:
@@ -175,7 +176,7 @@ def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
         first.setdefault(step.agent, step)
         if step.did:
             decided.setdefault(step.agent, step.tick)
-    found = []
+    result = []
     for agent, step in first.items():
         # Who perceived, was given or did something else was reached before this tick's deeds. Who
         # only remembers something else was told it by a deed of this tick.
@@ -183,8 +184,8 @@ def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
         sooner = {name for name, each in first.items() if each.tick <= last and name != agent}
         one, other = was[step.tick][agent], changed[step.tick][agent]
         through = _through(one, other, sooner, was[step.tick])
-        found.append(Reached(agent, step.tick, through, decided.get(agent)))
-    return found
+        result.append(Reached(agent, step.tick, through, decided.get(agent)))
+    return result
 
 
 def _through(

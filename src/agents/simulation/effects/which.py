@@ -59,12 +59,12 @@ def which(
     _check(folder, metric, at, agent, budget, futures)
     check_answers_are_kept(folder, out)
     _check_secrets(secrets)
-    found = candidates(folder, at, agent)
-    chosen, until = found[:budget], last_tick(folder)
+    in_order = candidates(folder, at, agent)
+    chosen, until = in_order[:budget], last_tick(folder)
     with arms_folder(folder, out, force) as place:
         trial = _Trial(folder, place, metric, futures, until, offline, tuple(secrets))
         tested, failed = _tested(trial, chosen, at, workers, progress)
-        ranked = Ranked(metric, tested, len(found), found[budget:], failed)
+        ranked = Ranked(metric, tested, len(in_order), in_order[budget:], failed)
         if out is not None:
             write_ranking(ranked, place, str(folder), until)
     return ranked
@@ -101,24 +101,24 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
         for tick, event in record.births():
             births[event.agent_id, event.sequence] = (tick, str(event.content))
         for _, kept in record.decisions(-1 if at is None else at):
-            for name, own in zip(names, kept, strict=False):
+            for name, decision in zip(names, kept, strict=False):
                 if agent not in (None, name):
                     continue
                 places: dict[int, int] = {}
-                for given in (own.sequences, *(question[3] for question in own.asked)):
+                for given in (decision.sequences, *(question[3] for question in decision.asked)):
                     for place, number in enumerate(given, start=1):
                         places[number] = min(place, places.get(number, place))
                 for number, place in places.items():
                     parts[name, number] += 1
                     weights[name, number] += 1 / place
     prefixes = {name: id_prefix(seed, name) for name in names}
-    found = [
+    result = [
         Candidate(name, memory_id(prefixes[name], number), births[name, number][1],
                   births[name, number][0], count, weights[name, number])
         for (name, number), count in parts.items()
         if (name, number) in births and (at is None or births[name, number][0] <= at)
     ]  # fmt: skip
-    return sorted(found, key=lambda each: (-each.weight, each.born, each.agent, each.memory_id))
+    return sorted(result, key=lambda each: (-each.weight, each.born, each.agent, each.memory_id))
 
 
 class _Trial(NamedTuple):
@@ -193,7 +193,7 @@ def _ranked(
     begins: Sequence[int],
     metric: str,
 ) -> list[Tested]:
-    found = [
+    tested = [
         Tested(
             chosen[row["rank"]], begins[row["rank"]], row["mean"], row["low"], row["high"],
             row["p_holm"], row["n"],
@@ -201,7 +201,7 @@ def _ranked(
         for row in differences(rows, ["rank"], [metric], baseline=AS_IT_WAS, variant="arm",
                                pair="pair")
     ]  # fmt: skip
-    return sorted(found, key=lambda each: (-abs(each.difference), -each.candidate.decisions,
+    return sorted(tested, key=lambda each: (-abs(each.difference), -each.candidate.decisions,
                                            each.candidate.memory_id))  # fmt: skip
 
 

@@ -134,14 +134,14 @@ def intervals(
         (-0.5, max(len(names), 1) - 0.5), _span_of_values(ends), [] if alone else keys,
         x_label=x_label, y_label=y_label, title=title, columns=names,
     )  # fmt: skip
-    for index, given in enumerate(points.values()):
+    for index, row in enumerate(points.values()):
         shift = index if alone else 0.4 * ((index + 0.5) / len(points) - 0.5)
-        at = [column + shift for column in range(len(given))]
+        at = [column + shift for column in range(len(row))]
         if connected and not alone:
-            means = [point.mean if point else None for point in given]
+            means = [point.mean if point else None for point in row]
             dash = _DASHES[index // len(_COLOURS) % len(_DASHES)]
             panel.draw_line(at, means, _colour_of(index), dash, width=1.0)
-        for x, point in zip(at, given, strict=True):
+        for x, point in zip(at, row, strict=True):
             if point is not None and _known(point.mean) is not None:
                 panel.draw_interval(x, point, index)
     panel.draw_places(*_told_by_column(points, labels))

@@ -143,8 +143,8 @@ def _answers(results: SweepResults) -> str:
     return f"<h2>In short</h2>{table}" if rows else ""
 
 
-def _compared(found: Sequence[Mapping[str, Any]]) -> str:
-    clear = [row["mean"] for row in found if is_clear(row)]
+def _compared(compared: Sequence[Mapping[str, Any]]) -> str:
+    clear = [row["mean"] for row in compared if is_clear(row)]
     said = []
     for word, sizes in (
         ("lower", [-mean for mean in clear if mean < 0]),
@@ -152,14 +152,14 @@ def _compared(found: Sequence[Mapping[str, Any]]) -> str:
     ):
         if sizes:
             ends = dict.fromkeys((number(min(sizes), 3), number(max(sizes), 3)))
-            said.append(f"{word} by {' to '.join(ends)}{_at(len(sizes), len(found))}")
-    alike = [row for row in found if _is_alike(row)]
-    unclear = [row for row in found if not is_clear(row) and not _is_alike(row)]
+            said.append(f"{word} by {' to '.join(ends)}{_at(len(sizes), len(compared))}")
+    alike = [row for row in compared if _is_alike(row)]
+    unclear = [row for row in compared if not is_clear(row) and not _is_alike(row)]
     for word, rows in ((_same(alike), alike), ("not clearly different", unclear)):
         if rows:
             hints = dict.fromkeys(map(missing, rows))
             why = f": {next(iter(hints))}" if len(hints) == 1 else ""
-            said.append(f"{word}{_at(len(rows), len(found))}{why}")
+            said.append(f"{word}{_at(len(rows), len(compared))}{why}")
     return "; ".join(said)
 
 

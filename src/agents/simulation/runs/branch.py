@@ -199,18 +199,18 @@ def _apply(agent: AgentMemory, edit: Mapping[str, Any]) -> None:
 
 def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
     if "memory" in edit:
-        given = edit["memory"]
-        if isinstance(given, str):
-            given = whole_id(id_prefix(agent.engine.settings.seed, agent.agent_id), given)
-        return [agent.get(given)]
+        identifier = edit["memory"]
+        if isinstance(identifier, str):
+            identifier = whole_id(id_prefix(agent.engine.settings.seed, agent.agent_id), identifier)
+        return [agent.get(identifier)]
     text = str(edit["matching"])
-    found = [memory for memory in agent.all() if text in memory.content]
-    if not found:
+    memories = [memory for memory in agent.all() if text in memory.content]
+    if not memories:
         raise RunError(
             f"{agent.agent_id} has no memory with the text {text!r:.60}",
             hint="`matching` takes a part of a memory's text, letter by letter",
         )
-    return found
+    return memories
 
 
 def _refuse_what_is_fixed(before: Settings, after: Settings) -> None:

@@ -130,11 +130,11 @@ class OutsideRun:
 
         What it sees after it did something is told among what it did: it may have come of that.
         """
-        own, kept = self._of(agent_id), self._checked(row)
-        if own.deeds:
-            own.deeds.append(_Done(Action("observe"), DONE, kept))
+        doing, kept = self._of(agent_id), self._checked(row)
+        if doing.deeds:
+            doing.deeds.append(_Done(Action("observe"), DONE, kept))
         else:
-            own.observed.append(kept)
+            doing.observed.append(kept)
 
     def do(
         self, agent_id: str, action: Action, row: Row | None = None, *, success: bool = True
@@ -164,11 +164,11 @@ class OutsideRun:
 
     def search(self, agent_id: str, query: str, limit: int | None = None) -> Hits:
         """What an agent finds. Inside a tick, it counts as a use, and is in the log."""
-        own = self.bank.agent(agent_id)
+        memory = self.bank.agent(agent_id)
         if not self._is_inside:
             with self.bank.engine.observing():
-                return own.search(query, limit)
-        hits = own.search(query, limit)
+                return memory.search(query, limit)
+        hits = memory.search(query, limit)
         self._answers.append((agent_id, Answer(Ask(query, limit), hits)))
         return hits
 
@@ -295,10 +295,10 @@ class OutsideRun:
         self._answers = []
 
     def _record(
-        self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
+        self, metrics: Mapping[str, float], memories: Sequence[Hits], log: DecisionLog | None
     ) -> None:
         agents = list(self._agents)  # all that ever came: the log has a place for each
-        counts = {**tick_counts(self.bank, found), "agents": len(agents)}
+        counts = {**tick_counts(self.bank, memories), "agents": len(agents)}
         state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
         self.record = record_tick(self.bank, counts, metrics, state, log)
 
@@ -352,8 +352,8 @@ def _copied(value: object) -> object:
     return plain_scalar(value)
 
 
-def _seen(own: _AgentTick) -> Observation:
+def _seen(doing: _AgentTick) -> Observation:
     """What the log keeps of an agent's query, and of how many memories it saw."""
-    text = str(own.observed[0][1]) if own.observed else ""
-    heard = [Remark(str(row[1])) for row in own.observed[1:]]
-    return Observation(text, query=own.query, heard=heard)
+    text = str(doing.observed[0][1]) if doing.observed else ""
+    heard = [Remark(str(row[1])) for row in doing.observed[1:]]
+    return Observation(text, query=doing.query, heard=heard)

@@ -47,11 +47,11 @@ def effects_of(run: Path) -> list[FoundEffect]:
     place = run.resolve()
     around = place.parent
     homes = (place, place / "effects", around, around / "effects", around.parent / "effects")
-    found: dict[Path, FoundEffect] = {}
+    effects: dict[Path, FoundEffect] = {}
     for folder in (each for home in homes for each in _folders(home)):
-        if folder not in found and (kept := _read(folder, place)) is not None:
-            found[folder] = kept
-    return sorted(found.values(), key=lambda each: each.name)
+        if folder not in effects and (kept := _read(folder, place)) is not None:
+            effects[folder] = kept
+    return sorted(effects.values(), key=lambda each: each.name)
 
 
 def _folders(home: Path) -> Iterator[Path]:
@@ -75,43 +75,43 @@ def _json(path: Path) -> Any:
 
 
 def _read(folder: Path, run: Path) -> FoundEffect | None:
-    found = _json(folder / "effect.json")
-    if not isinstance(found, dict) or not _is_about(found, folder, run):
+    told = _json(folder / "effect.json")
+    if not isinstance(told, dict) or not _is_about(told, folder, run):
         return None
     arms = folder / AS_IT_WAS, folder / CHANGED
     has_arms = all((arm / "run.json").is_file() for arm in arms)
     try:
-        rows = found["statistics"] if "statistics" in found else list(_ranked(found))
+        rows = told["statistics"] if "statistics" in told else list(_ranked(told))
         return FoundEffect(
             name=os.path.relpath(folder, run.parent),
             folder=folder,
-            at=None if found.get("at") is None else int(found["at"]),
-            until=int(found["until"]),
-            changed=[str(words) for words in found.get("changed", ())],
+            at=None if told.get("at") is None else int(told["at"]),
+            until=int(told["until"]),
+            changed=[str(words) for words in told.get("changed", ())],
             statistics=[_row(row) for row in rows],
-            reached=[(str(each["agent"]), int(each["tick"])) for each in found.get("reached", ())],
+            reached=[(str(each["agent"]), int(each["tick"])) for each in told.get("reached", ())],
             arms=arms if has_arms else None,
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _is_about(found: Mapping[str, Any], folder: Path, run: Path) -> bool:
+def _is_about(told: Mapping[str, Any], folder: Path, run: Path) -> bool:
     """Whether an experiment was made with a run: a branch knows its parent, else the name says."""
     about = _json(folder / AS_IT_WAS / "run.json")
     parent = (about.get("parent") if isinstance(about, dict) else None) or {}
     named = parent.get("run") if isinstance(parent, dict) else None
     if isinstance(named, str) and Path(named).exists():
         return Path(named).resolve() == run
-    return Path(str(named or found.get("run", ""))).name == run.name
+    return Path(str(named or told.get("run", ""))).name == run.name
 
 
-def _ranked(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _ranked(told: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Rows of a ranking: what is different without each memory."""
-    for each in found["tested"]:
-        words = f"{found['metric']} without {each['agent']}: {each['text']!r:.80}"
-        numbers = {"mean": each["difference"], "low": each["low"], "high": each["high"]}
-        yield {"metric": words, "n": each.get("n", 1), **numbers}
+    for tested in told["tested"]:
+        words = f"{told['metric']} without {tested['agent']}: {tested['text']!r:.80}"
+        numbers = {"mean": tested["difference"], "low": tested["low"], "high": tested["high"]}
+        yield {"metric": words, "n": tested.get("n", 1), **numbers}
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,15 +131,15 @@ def effects_section(run: Path) -> str:
 
 
 def _line(kept: FoundEffect, run: Path) -> list[str]:
-    found = sorted(kept.statistics, key=lambda row: row["mean"] == 0)  # what changed comes first
-    lines = [_figure(row) for row in found[:_MOST_METRICS]]
-    if len(found) > _MOST_METRICS:
-        lines.append(f"and {counted(len(found) - _MOST_METRICS, 'more row')}")
+    rows = sorted(kept.statistics, key=lambda row: row["mean"] == 0)  # what changed comes first
+    lines = [_figure(row) for row in rows[:_MOST_METRICS]]
+    if len(rows) > _MOST_METRICS:
+        lines.append(f"and {counted(len(rows) - _MOST_METRICS, 'more row')}")
     report = Path(os.path.relpath(kept.folder, run.resolve())) / "report.html"
     return [
         page.link(report.as_posix(), kept.folder.name),
         "<br>".join(map(page.escape, kept.changed)) or "one memory at a time",
-        number(found[0]["n"]) if found else "0",
+        number(rows[0]["n"]) if rows else "0",
         "<br>".join(lines) or "nothing was tested",
     ]
 

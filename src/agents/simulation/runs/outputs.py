@@ -181,11 +181,11 @@ def most_retrieved(
     keys = [_keys(data, record.get("agents", len(agents))) for record, data in kept]
     if not keys:
         return []
-    found, counts = np.unique(np.concatenate(keys), return_counts=True)
-    order = np.lexsort((found, -counts))
+    distinct, counts = np.unique(np.concatenate(keys), return_counts=True)
+    order = np.lexsort((distinct, -counts))
     single: list[RemarkableMemory] = []
     for place in order[:_MOST_READ].tolist():
-        agent, sequence = divmod(int(found[place]), 1 << 32)
+        agent, sequence = divmod(int(distinct[place]), 1 << 32)
         single.append(_found(bank, agents[agent], sequence, int(counts[place])))
     return _by_text(single, sum)
 
@@ -305,10 +305,10 @@ def _why_not(run: RunRecord, records: Iterable[Mapping[str, Any]]) -> dict[str, 
                 refusals.update(_alike(agent, text) for text in told)
         if record["no_ops"]:
             _, kept = next(run.decisions(record["tick"] - 1), (0, []))
-            for agent, own in zip(run.agents, kept, strict=False):
+            for agent, decision in zip(run.agents, kept, strict=False):
                 no_answers.update(
                     _alike(agent, str(arguments.get("reason", "no reason given")))
-                    for _, arguments, result, _ in own.did
+                    for _, arguments, result, _ in decision.did
                     if result == UNANSWERED
                 )
     return {
@@ -327,20 +327,20 @@ def _is_refused(agents: Sequence[LoggedDecision]) -> bool:
 
 
 def _decision_row(
-    tick: int, agent: str, prefix: str, own: LoggedDecision, errors: Sequence[str]
+    tick: int, agent: str, prefix: str, decision: LoggedDecision, errors: Sequence[str]
 ) -> dict[str, Any]:
     return {
         "tick": tick,
         "agent": agent,
-        "query": own.query,
-        "memory_ids": [memory_id(prefix, number) for number in own.sequences],
-        "scores": own.scores,
-        "parts": list(map(part_of, own.tiers, own.temperatures)),
-        "asked": [query for query, *_ in own.asked],
-        "actions": [name for name, *_ in own.did],
-        "arguments": [orjson.dumps(arguments).decode() for _, arguments, *_ in own.did],
-        "results": [RESULTS[result] for _, _, result, _ in own.did],
-        "reasons": reasons(own, errors),
+        "query": decision.query,
+        "memory_ids": [memory_id(prefix, number) for number in decision.sequences],
+        "scores": decision.scores,
+        "parts": list(map(part_of, decision.tiers, decision.temperatures)),
+        "asked": [query for query, *_ in decision.asked],
+        "actions": [name for name, *_ in decision.did],
+        "arguments": [orjson.dumps(arguments).decode() for _, arguments, *_ in decision.did],
+        "results": [RESULTS[result] for _, _, result, _ in decision.did],
+        "reasons": reasons(decision, errors),
     }
 
 

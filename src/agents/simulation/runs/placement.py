@@ -118,14 +118,14 @@ def start_driver(
     offline: bool = False,
 ) -> Driver:
     """Start the workers of a run whose agents live in cells."""
-    own: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline}
+    options: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline}
     if engine.kind == "processes":
         start = partial(ProcessLink, _WORKER)
-        return Driver(folder, settings, world, engine.workers, start, **own)
+        return Driver(folder, settings, world, engine.workers, start, **options)
     cluster = Cluster(engine.address, engine.workers)
     try:
         begin = partial(cluster.start, _WORKER)
-        return Driver(folder, settings, world, engine.workers, begin, cluster.close, **own)
+        return Driver(folder, settings, world, engine.workers, begin, cluster.close, **options)
     except BaseException:
         cluster.close()
         raise

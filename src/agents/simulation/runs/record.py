@@ -45,33 +45,33 @@ class Births(NamedTuple):
 
 def new_memories(events: Iterable[Event]) -> dict[str, dict[int, Added]]:
     """The new memories of a commit, by agent and number, without the chunks of notes."""
-    found: dict[str, dict[int, Added]] = {}
+    new: dict[str, dict[int, Added]] = {}
     chunks: set[tuple[str, int]] = set()
     for event in events:
         if isinstance(event, Added):
-            found.setdefault(event.agent_id, {})[event.sequence] = event
+            new.setdefault(event.agent_id, {})[event.sequence] = event
         elif isinstance(event, NoteWritten):
             chunks.update((event.agent_id, number) for number, *_ in event.chunks)
     for agent, number in chunks:
-        found.get(agent, {}).pop(number, None)
-    return found
+        new.get(agent, {}).pop(number, None)
+    return new
 
 
 def births(kept: LoggedDecision, new: Mapping[int, Added]) -> Births:
     """What became of all that the log has of an agent; ``new`` are its new memories."""
     is_told = {number: source_of(new[number].metadata or {}) is not None for number in new}
-    own = iter([number for number in new if not is_told[number]])
+    untold = iter([number for number in new if not is_told[number]])
     repeated = dict(kept.repeated)
 
     def numbers(first: int, count: int) -> list[int | None]:
-        return [repeated.get(at) or next(own, None) for at in range(first, first + count)]
+        return [repeated.get(at) or next(untold, None) for at in range(first, first + count)]
 
     seen = kept.has_text + kept.heard
     perceived = [number for number in numbers(0, seen) if number is not None]
     became = iter(numbers(seen, sum(born for *_, born in kept.did)))
     done = [next(became) if born else None for *_, born in kept.did]
     insights, rest = list[int](), list[int]()
-    for number in own:
+    for number in untold:
         start = new[number].start
         (insights if start is not None and start.kind == INSIGHT else rest).append(number)
     return Births(perceived, done, list(filter(is_told.get, new)), insights, rest)
@@ -172,8 +172,8 @@ class RunRecord:
 
         The first commit of a tick is the tick's own; a later one is somebody's edit.
         """
-        found = first(self.events(tick - 1))
-        return {} if found is None or found[0] != tick else new_memories(found[1])
+        new = first(self.events(tick - 1))
+        return {} if new is None or new[0] != tick else new_memories(new[1])
 
     def births(self) -> Iterator[tuple[int, Added]]:
         """The memories that were born in the run and have a text, oldest first, with their ticks.

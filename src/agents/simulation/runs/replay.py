@@ -114,16 +114,16 @@ class Replay:
     def _changed_since(self) -> str:
         """What was changed in the run's bank after its last tick, though every tick is equal."""
         with MemoryBank.at(self._folder / "bank") as bank:
-            found = list(differences(self._bank, bank))
+            changes = list(differences(self._bank, bank))
             ticks = bank.tick - self.last
-        if not found and not ticks:
+        if not changes and not ticks:
             return (
                 "the journal's hash is another, though every tick is equal, and so is every memory "
                 "that is not deleted"
             )
         said = [f"{ticks} ticks were added"] if ticks else []
-        said += [_change(each) for each in found[:_MOST_CHANGES]]
-        more = len(found) - _MOST_CHANGES
+        said += [_change(each) for each in changes[:_MOST_CHANGES]]
+        more = len(changes) - _MOST_CHANGES
         said += [f"and {more} more"] if more > 0 else []
         return f"equal up to here, but its bank was changed since: {'; '.join(said)}"
 
@@ -141,10 +141,10 @@ class Replay:
         if recorded["state_hash"] != again["state_hash"]:
             try:
                 with MemoryBank.at(self._folder / "bank", tick) as bank:
-                    found = first(differences(bank, self._bank))
+                    difference = first(differences(bank, self._bank))
             except BankError as error:
                 return f"the memories differ, and the recorded ones can't be seen: {error}"
-            return found or (
+            return difference or (
                 "the memories' vectors, or what was deleted, differ: another embedder, or another "
                 "version"
             )
@@ -186,13 +186,13 @@ def verify_files(folder: Path) -> Iterator[str]:
         records = sorted((each for each, _ in run.records()), key=itemgetter("tick"))
         for path in checkpoints(folder):
             try:
-                found = checkpoint.read(path)
+                kept = checkpoint.read(path)
             except CheckpointError as error:
                 yield str(error)
                 continue
-            here = run.hash(found.head[0])
-            is_head = here in (None, found.head[2])
-            if not is_head or not is_of_run(found, path, settings, about):
+            here = run.hash(kept.head[0])
+            is_head = here in (None, kept.head[2])
+            if not is_head or not is_of_run(kept, path, settings, about):
                 yield f"{path} is not of this run, or of another tick than its name says"
         expected = {
             "metrics.parquet": outputs.metric_rows(records),

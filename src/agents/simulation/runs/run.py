@@ -473,11 +473,11 @@ def restore_newest(
 def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: Say) -> bool:
     """Whether a checkpoint is whole and of this run; if not, it gets another name."""
     try:
-        found = checkpoint.read(path)
+        kept = checkpoint.read(path)
     except CheckpointDamaged as error:
         say(str(error))
     else:
-        if is_of_run(found, path, settings, about):
+        if is_of_run(kept, path, settings, about):
             return True
         say(f"{path} is a checkpoint of another run, or of another tick")
     number = 1
@@ -488,14 +488,14 @@ def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: S
 
 
 def is_of_run(
-    found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
+    kept: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
     length = {"simulation.ticks": settings.simulation.ticks}  # which may have changed since
     try:  # a setting that is newer than the checkpoint has its default
-        made = load_settings(base=found.extra["config"] or {}, overrides=length)
+        made = load_settings(base=kept.extra["config"] or {}, overrides=length)
     except (KeyError, ConfigError):
         return False
     same = made.to_dict(redact=True) == settings.to_dict(redact=True)
-    same = same and found.extra.get("branched") == branched_from(about)
-    return same and found.tick == checkpoint_tick(path)
+    same = same and kept.extra.get("branched") == branched_from(about)
+    return same and kept.tick == checkpoint_tick(path)

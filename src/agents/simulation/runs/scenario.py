@@ -156,16 +156,16 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
 
 def own_actions(settings: Settings, world: World) -> dict[str, str]:
     """What a language model is told that it can do beside the world's actions, by name."""
-    own = {**(MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS), **TELL_ACTIONS}
+    actions = {**(MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS), **TELL_ACTIONS}
     may_join = callable(getattr(world, "may_join", None))
     has_groups = may_join or callable(getattr(world, "groups", None))
     if has_groups:
-        own |= {
+        actions |= {
             each: text for each, text in GROUP_ACTIONS.items() if each != JOIN_GROUP or may_join
         }
     if settings.simulation.asks:
-        own |= {**ASK_ACTIONS, **(GROUP_ASKS if has_groups else {})}
-    return own
+        actions |= {**ASK_ACTIONS, **(GROUP_ASKS if has_groups else {})}
+    return actions
 
 
 _BESIDE_OPTIONS = ("agent", "content", "tier", "metadata")
@@ -198,14 +198,14 @@ def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
     """The user's own modules that the settings name, and the user's modules that these import."""
     names = (settings.simulation.world, settings.simulation.policy)
     modules = [name.partition(":")[0] for name in names if name and ":" in name]
-    found: dict[str, Path] = {}
+    code: dict[str, Path] = {}
     for module in dict.fromkeys(modules):
         folder = next((folder for folder in folders if _has(folder, module)), None)
         if folder is not None:
             _, files = _import_from(module, folder, *folders)
             place = folder.absolute()
-            found |= {str(file.relative_to(place)): file for file in files}
-    return found
+            code |= {str(file.relative_to(place)): file for file in files}
+    return code
 
 
 def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, ...]) -> Any:
@@ -293,16 +293,16 @@ def _file_of(module: str) -> str | None:
     return getattr(sys.modules.get(module), "__file__", None)
 
 
-def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
+def _call(key: str, made: Any, options: dict[str, Any], *positional: object) -> Any:
     try:
-        inspect.signature(made).bind(*given, **options)
+        inspect.signature(made).bind(*positional, **options)
     except TypeError as error:
-        taken = list(inspect.signature(made).parameters)[len(given) :]
+        taken = list(inspect.signature(made).parameters)[len(positional) :]
         raise ConfigError(
             f"{key}: {error}", hint=f"it takes {', '.join(taken) or 'none'}"
         ) from None
     try:
-        return made(*given, **options)
+        return made(*positional, **options)
     except ConfigError:
         raise  # the error names the wrong option
     except Exception as error:  # a user's own class may raise anything

@@ -58,10 +58,10 @@ def facts_of(world: World) -> Facts:
     if said is None:
         return {}
     try:
-        given = said()
+        facts = said()
         return {
             str(subject): {str(sentence): bool(is_true) for sentence, is_true in each.items()}
-            for subject, each in given.items()
+            for subject, each in facts.items()
         }
     except Exception as error:  # a user's own world may raise anything
         raise SimulationError(

@@ -56,11 +56,11 @@ def check_run(
     folder: Path, settings: Settings, *, replay: bool = False, is_parent: bool = False
 ) -> None:
     """Refuse what an untrusted run may not do; a replay asks no LLM, a parent is left as it is."""
-    found = list(_wishes_of(folder, settings, replay=replay))
-    if not found:
+    wanted = list(_wishes_of(folder, settings, replay=replay))
+    if not wanted:
         return
     if not is_trusted_run(folder):
-        raise refusal(folder, " and to ".join(found))
+        raise refusal(folder, " and to ".join(wanted))
     if not (replay or is_parent):
         with contextlib.suppress(OSError):  # it stays trusted as it was
             seal_run(folder, settings)  # the code may have been mended, or the folder copied
@@ -75,12 +75,12 @@ def trust(path: str | PathLike[str]) -> list[str]:
     """
     place = Path(path)
     entry = _entry(place)
-    found = list(wishes(place))
+    wanted = list(wishes(place))
     update_list(lambda known: [*(each for each in known if each.path != entry.path), entry])
     for bank in (place, place / "bank"):
         if (bank / "journal.db").is_file() and has_pickles(_remembered(bank).store, bank):
             claim_store(bank)
-    return found
+    return wanted
 
 
 def untrust(path: str | PathLike[str]) -> None:
@@ -158,10 +158,10 @@ def _wishes_of(folder: Path, settings: Settings, *, replay: bool = False) -> Ite
 
 
 def _settings_wishes(settings: Settings, folder: Path, *, llm: bool = True) -> Iterator[str]:
-    found = (
+    wanted = (
         embedder_wish(settings.embedder),
         store_wish(settings.store, folder),
         llm_wish(settings.llm) if llm else None,
         notes_wish(settings.notes.extra_paths),
     )
-    yield from (wish for wish in found if wish)
+    yield from (wish for wish in wanted if wish)

@@ -163,12 +163,12 @@ def retold(
     for (name, arguments, result, _), number, why in zip(
         kept.did, born.done, reasons(kept, after), strict=True
     ):
-        own = (None, why) if number is None else (memory_id(prefix, number), text(number))
+        became = (None, why) if number is None else (memory_id(prefix, number), text(number))
         if result == UNANSWERED:
             arguments = {key: each for key, each in arguments.items() if key != "reason"}
-        deeds.append(TakenAction(name or "no action", arguments, RESULTS[result], *own))
+        deeds.append(TakenAction(name or "no action", arguments, RESULTS[result], *became))
     query = observed if kept.query is None else kept.query
-    given, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
+    shown, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
     return Decision(
         agent=agent,
         tick=bank.tick,
@@ -177,7 +177,7 @@ def retold(
         errors=before,
         facts=kept.facts,
         query=query,
-        given=given,
+        given=shown,
         not_given=not_given,
         asked=asked,
         did=tuple(deeds),
@@ -227,10 +227,10 @@ def _kept(folder: Path, record: RunRecord, tick: int, agent: str) -> LoggedDecis
             hint=f"name a tick from 1 to {last}" if last else "let it run first",
         )
     try:
-        found, kept = next(record.decisions(tick - 1), (0, []))
+        kept_tick, kept = next(record.decisions(tick - 1), (0, []))
     except RunError as error:
         raise RunError(f"{error.why} in {folder}") from None
-    if found != tick:
+    if kept_tick != tick:
         begins = record.begins_after
         why = "its journal has none of that tick"
         if tick <= begins:
@@ -315,11 +315,11 @@ def _seen_before(
     return shown, tuple(row for row in rows if row.rank is None), asked, note
 
 
-def as_json(found: Decision) -> dict[str, Any]:
+def as_json(decided: Decision) -> dict[str, Any]:
     """A decision as JSON values."""
     return {
-        **found._asdict(),
-        "given": [each._asdict() for each in found.given],
+        **decided._asdict(),
+        "given": [each._asdict() for each in decided.given],
         "not_given": [
             {
                 "id": row.memory.id,
@@ -329,14 +329,14 @@ def as_json(found: Decision) -> dict[str, Any]:
                 "tier": TIER_NAMES[row.memory.tier],
                 "reason": row.reason,
             }
-            for row in found.not_given
+            for row in decided.not_given
         ],
         "asked": [
             {**each._asdict(), "found": [one._asdict() for one in each.found]}
-            for each in found.asked
+            for each in decided.asked
         ],
-        "did": [each._asdict() for each in found.did],
-        "exchanges": [json.loads(json.dumps(each._asdict())) for each in found.exchanges],
+        "did": [each._asdict() for each in decided.did],
+        "exchanges": [json.loads(json.dumps(each._asdict())) for each in decided.exchanges],
     }
 
 

@@ -39,10 +39,10 @@ def engine_for(
 
     A run of a sweep is in one process on every engine; ``local`` stands for processes here.
     """
-    own = sweep.settings().simulation
-    kind = kind or own.engine
+    simulation = sweep.settings().simulation
+    kind = kind or simulation.engine
     check_engine(kind, address)
-    return Placement(kind, workers or own.workers or os.cpu_count() or 1, address)
+    return Placement(kind, workers or simulation.workers or os.cpu_count() or 1, address)
 
 
 def run_all(
@@ -66,14 +66,14 @@ def run_all(
 def _run_waiting(
     sweep: Sweep, folder: Path, engine: Placement, keep_runs: bool
 ) -> Iterator[tuple[SweepRun, dict[str, Any] | str]]:
-    found = [
+    runs = [
         (planned, place, finished(place, keep_runs))
         for planned in sweep.runs()
         for place in (folder / "cells" / planned.name,)
     ]
-    check_unchanged(sweep, ((planned, place) for planned, place, done in found if done is not None))
-    yield from ((planned, done) for planned, _, done in found if done is not None)
-    waiting = [planned for planned, _, done in found if done is None]
+    check_unchanged(sweep, ((planned, place) for planned, place, done in runs if done is not None))
+    yield from ((planned, done) for planned, _, done in runs if done is not None)
+    waiting = [planned for planned, _, done in runs if done is None]
     if not waiting:
         return
     there = replace(sweep, scenario=sweep.scenario.absolute())  # for processes in other folders
@@ -325,12 +325,12 @@ def statistics_rows(results: SweepResults) -> list[dict[str, Any]]:
     apart = {_place(row, where): row for row in results.compared}
     base = arm_of(results.baseline, results.baseline)
     column = "against_" + re.sub(r"[^A-Za-z0-9]+", "_", base)
-    found = []
+    rows = []
     for row in results.statistics:
         other = apart.get(_place(row, where), {})
         evidence = {f"{column}{end}": other.get(key) for end, key in _EVIDENCE.items()}
-        found.append({**row, **evidence})
-    return found
+        rows.append({**row, **evidence})
+    return rows
 
 
 _EVIDENCE = {
@@ -395,13 +395,13 @@ def _safe(metric: str) -> str:
 
 
 def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> str:
-    found = {
+    intervals = {
         (row["variant"], tuple(str(row[key]) for key in sweep.grid)): interval_of(row)
         for row in statistics
         if row["metric"] == metric
     }
-    points = list(dict.fromkeys(point for _, point in found))
-    lines = {name: [found.get((name, point)) for point in points] for name in sweep.variants}
+    points = list(dict.fromkeys(point for _, point in intervals))
+    lines = {name: [intervals.get((name, point)) for point in points] for name in sweep.variants}
     return plots.intervals(
         lines,
         [", ".join(point) for point in points],

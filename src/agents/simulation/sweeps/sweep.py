@@ -75,10 +75,10 @@ class Sweep:
 
     def settings(self, planned: SweepRun | None = None) -> Settings:
         """The scenario's settings, with a run's changes."""
-        own = joined_overrides(planned.overrides) if planned else {}
-        presets = [each for each in (self.preset, own.pop("preset", None)) if each is not None]
+        changes = joined_overrides(planned.overrides) if planned else {}
+        presets = [each for each in (self.preset, changes.pop("preset", None)) if each is not None]
         # Writing thousands of memories to Chroma would take longer than the runs.
-        levels = [{"storage.sync": "manual"}, self.common, *map(preset_settings, presets), own]
+        levels = [{"storage.sync": "manual"}, self.common, *map(preset_settings, presets), changes]
         return load_settings(self.scenario, overrides=joined_overrides(levels))
 
     def runs(self) -> list[SweepRun]:
@@ -185,7 +185,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
 
 def _metrics_of(sweep: Sweep, source: str) -> list[str]:
     """The metrics of all worlds of a sweep; a mistake in any run shows before the first run."""
-    found: dict[str, list[str]] = {}
+    by_world: dict[str, list[str]] = {}
     for planned in sweep.runs():
         try:
             settings = sweep.settings(planned)
@@ -193,8 +193,8 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
                 check_settings(settings)
                 values = settings.to_dict()
                 world = json.dumps([values[each] for each in _MAKE_A_WORLD], sort_keys=True)
-                if world not in found:  # many runs may have the same world
-                    found[world] = _metrics_in(settings, sweep)
+                if world not in by_world:  # many runs may have the same world
+                    by_world[world] = _metrics_in(settings, sweep)
         except ConfigError as error:
             said = error.why.removeprefix("keyword argument: ")
             raise ConfigError(f"{source}: run {planned.name}: {said}", hint=error.hint) from None
@@ -204,7 +204,7 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
                 hint="no run was made; mend the world or the policy, then give the same command "
                 "again",
             ) from error
-    return list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
+    return list(dict.fromkeys(itertools.chain.from_iterable(by_world.values())))
 
 
 def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:

@@ -205,14 +205,14 @@ def used_in(asked: Iterable[Iterable[tuple[str, Answer]]]) -> list[BoardUse]:
     uses: list[BoardUse] = []
     for number, round_ in enumerate(asked):
         for agent, answer in round_:
-            own: dict[str, BoardUse] = {}
+            by_board: dict[str, BoardUse] = {}
             for hit in answer.hits:
                 board = hit.memory.agent_id
                 if is_board(board):
-                    use = own.setdefault(board, BoardUse(number, agent, board, [], []))
+                    use = by_board.setdefault(board, BoardUse(number, agent, board, [], []))
                     use.sequences.append(hit.memory.sequence)
                     use.scores.append(hit.score)
-            uses += own.values()
+            uses += by_board.values()
     return uses
 
 
@@ -246,14 +246,14 @@ class Deed(NamedTuple):
     """What the action does with a group."""
 
 
-def read_action(given: object) -> Action | Deed:
+def read_action(value: object) -> Action | Deed:
     """The action that a policy gave, or the deed of an action that can't be read."""
-    if isinstance(given, Deed):
-        return given
-    if isinstance(given, Speech | Wish):
-        return given.action
+    if isinstance(value, Deed):
+        return value
+    if isinstance(value, Speech | Wish):
+        return value.action
     try:
-        return as_action(given)
+        return as_action(value)
     except REFUSED as error:
         return _refused(None, error)
 
@@ -265,18 +265,18 @@ def act(
     tick: int,
 ) -> dict[str, list[Deed]]:
     """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
-    own = getattr(world, "actions", ())
+    own_actions = getattr(world, "actions", ())
     deeds: dict[str, list[Deed]] = {}
     for agent in order:
         joined: dict[str, bool] = {}
         done = deeds[agent] = []
-        for each in actions[agent]:
-            if not isinstance(each, Speech | Wish) or each.action.name in own:
-                done.append(_act(world, agent, read_action(each), tick))
-            elif isinstance(each, Speech):
-                done.append(_tell(world, agent, each, actions, tick))
+        for wanted in actions[agent]:
+            if not isinstance(wanted, Speech | Wish) or wanted.action.name in own_actions:
+                done.append(_act(world, agent, read_action(wanted), tick))
+            elif isinstance(wanted, Speech):
+                done.append(_tell(world, agent, wanted, actions, tick))
             else:
-                done.append(_grant(world, each, joined, tick))
+                done.append(_grant(world, wanted, joined, tick))
     return deeds
 
 

@@ -329,14 +329,14 @@ def answers(
     The kinds of an agent's questions are answered in the order in which this agent first asked
     them, so what counts as used first does not depend on which other agents the bank has.
     """
-    found: list[Answer | None] = [None] * len(asked)
+    result: list[Answer | None] = [None] * len(asked)
     batches: dict[tuple[int, _Kind], list[int]] = {}
     kinds_of: dict[str, dict[_Kind, int]] = {}
     for place, (agent, ask) in enumerate(asked):
         try:
             _check(bank, ask)
         except InvalidInput as error:
-            found[place] = Answer(ask, Hits(), str(error))
+            result[place] = Answer(ask, Hits(), str(error))
             continue
         kind = ask.limit, ask.cold, ask.groups
         kinds = kinds_of.setdefault(agent, {})
@@ -356,8 +356,8 @@ def answers(
             agent, ask = asked[place]
             if cold:
                 recalled(bank, agent, ask.query, hits)
-            found[place] = Answer(ask, hits)
-    return [each for each in found if each is not None]
+            result[place] = Answer(ask, hits)
+    return [each for each in result if each is not None]
 
 
 def _own(bank: Engine, request: SearchRequest) -> Sequence[Hits]:

@@ -82,11 +82,11 @@ def decide(
         type(each)._make((*each[:_OF_LOOP], agent, tick, tuple(errors.get(agent, ())), (), most))
         for agent, each in seen.items()
     ]
-    given = bank.ticks.given(
+    memories = bank.ticks.given(
         [(each.agent_id, each.text if each.query is None else each.query) for each in observations]
     )
-    own = [rngs[agent] for agent in seen]
-    decided = _decisions(policy, observations, given.hits, own)
+    generators = [rngs[agent] for agent in seen]
+    decided = _decisions(policy, observations, memories.hits, generators)
     asked: list[list[tuple[str, Answer]]] = []
     asking = [place for place, each in enumerate(decided) if asked_in(each)]
     for left in range(most - 1, -1, -1):
@@ -99,8 +99,8 @@ def decide(
         again = _decisions(
             policy,
             [observations[place] for place in asking],
-            [given.hits[place] for place in asking],
-            [own[place] for place in asking],
+            [memories.hits[place] for place in asking],
+            [generators[place] for place in asking],
         )
         for place, each in zip(asking, again, strict=True):
             decided[place] = each
@@ -109,32 +109,32 @@ def decide(
         asked_in(each) or composed(bank, agent, each)
         for agent, each in zip(seen, decided, strict=True)
     ]
-    return Decided(observations, given, wanted, asked)
+    return Decided(observations, memories, wanted, asked)
 
 
 def _decisions(
     policy: Policy,
     observations: Sequence[Observation],
-    found: Sequence[Hits],
+    memories: Sequence[Hits],
     rngs: Sequence[Random],
 ) -> list[Sequence[object]]:
     """What the policy says for each observation: actions, or questions."""
     try:
         if isinstance(policy, Together):
-            given: list[Any] = list(policy.decide_all(observations, found, rngs))
+            decided: list[Any] = list(policy.decide_all(observations, memories, rngs))
         else:
-            given = list(map(policy.decide, observations, found, rngs))
+            decided = list(map(policy.decide, observations, memories, rngs))
     except SimulationError:
         raise
     except Exception as error:  # a user's own policy may raise anything
         raise failed(policy, "decide", observations[0].tick, error) from error
-    for seen, each in zip(observations, given, strict=True):
-        if type(each) is not list and not is_list(each) and not isinstance(each, Ask):
+    for seen, answer in zip(observations, decided, strict=True):
+        if type(answer) is not list and not is_list(answer) and not isinstance(answer, Ask):
             raise SimulationError(
-                f"{type(policy).__name__}.decide() gave {each!r:.60} for {seen.agent_id} in "
+                f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
                 f"tick {seen.tick}; a list of actions is needed"
             )
-    return given
+    return decided
 
 
 def _answer(
@@ -147,8 +147,8 @@ def _answer(
     places = [place for place, asks in asked.items() for _ in asks]
     whose = [observations[place].agent_id for place in places]
     questions = [ask for asks in asked.values() for ask in asks]
-    found = answers(bank.engine, list(zip(whose, questions, strict=True)), rules)
-    for place, answer in zip(places, found, strict=True):
+    answered = answers(bank.engine, list(zip(whose, questions, strict=True)), rules)
+    for place, answer in zip(places, answered, strict=True):
         seen = observations[place]
         observations[place] = seen._replace(answers=(*seen.answers, answer))
-    return list(zip(whose, found, strict=True))
+    return list(zip(whose, answered, strict=True))

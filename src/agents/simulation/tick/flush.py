@@ -68,10 +68,10 @@ class Contexts:
         self.failures = 0
         """How many flushes this tick gave up."""
 
-    def begin_tick(self, observations: Sequence[Observation], found: Sequence[Hits]) -> None:
+    def begin_tick(self, observations: Sequence[Observation], memories: Sequence[Hits]) -> None:
         """Count the agents' observations and retrieved memories."""
         self.flushes = self.failures = 0
-        for seen, hits in zip(observations, found, strict=True):
+        for seen, hits in zip(observations, memories, strict=True):
             heard = (remark.text for remark in seen.heard)
             found_too = (render(answer.hits) for answer in seen.answers)
             self.saw(seen.agent_id, seen.text, *heard, render(hits), *found_too)

@@ -141,10 +141,10 @@ class Minds:
         log, self._log = self._log, None
         return record_tick(self._bank, counts, metrics, {"world": world, **self.state()}, log)
 
-    def counts(self, found: Sequence[Hits] = ()) -> dict[str, Any]:
-        """What the record of the tick counts; ``found`` is what the agents were given."""
+    def counts(self, memories: Sequence[Hits] = ()) -> dict[str, Any]:
+        """What the record of the tick counts; ``memories`` are what the agents were given."""
         errors = sum(map(len, self._errors.values()))
-        counts = tick_counts(self._bank, found, errors=errors, no_ops=self._no_ops)
+        counts = tick_counts(self._bank, memories, errors=errors, no_ops=self._no_ops)
         if (contexts := self._contexts) is not None:
             counts |= {"flushes": contexts.flushes, "flush_failures": contexts.failures}
         if self._bank.settings.reflection.enabled:
@@ -235,16 +235,16 @@ def do_what_is_due(bank: MemoryBank) -> None:
 
 
 def tick_counts(
-    bank: MemoryBank, found: Sequence[Hits], *, errors: int = 0, no_ops: int = 0
+    bank: MemoryBank, memories: Sequence[Hits], *, errors: int = 0, no_ops: int = 0
 ) -> dict[str, Any]:
-    """What a tick's record counts in a bank; ``found`` is what the agents were given."""
-    sizes = list(map(len, found))
+    """What a tick's record counts in a bank; ``memories`` are what the agents were given."""
+    sizes = list(map(len, memories))
     return {
         **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
         **bank.ticks.pending()._asdict(),
         "retrieved": sum(sizes),
         "retrieved_most": max(sizes, default=0),
-        **bank.ticks.temperatures(found),
+        **bank.ticks.temperatures(memories),
         "errors": errors,
         "no_ops": no_ops,
     }

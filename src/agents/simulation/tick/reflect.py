@@ -44,11 +44,11 @@ def due(bank: MemoryBank, agent_id: str) -> bool:
     new = slice(int(block.figures[:, 0].searchsorted(held.get(_SINCE, 1))), block.size)
     cells = block.cells
     total = 0.0
-    for tier, own, kinds in zip(
+    for tier, metadata, kinds in zip(
         cells.tiers[new].tolist(), cells.metadata[new], cells.traits[new], strict=True
     ):
         if (kinds or PLAIN).kind not in _UNCOUNTED:
-            given = None if own is None else given_importance(own)
+            given = None if metadata is None else given_importance(metadata)
             total += by_tier[tier] if given is None else given
     return total >= settings.reflection.threshold
 
@@ -89,11 +89,11 @@ def _insights(
     latest = _latest(bank, seen.agent_id)
     try:
         seen = seen._replace(answers=(), asks_left=1)
-        given: Any = mind.reflect(seen, latest, rng)
-        if asked := asked_in(given):
+        insights: Any = mind.reflect(seen, latest, rng)
+        if asked := asked_in(insights):
             found = answers(bank.engine, [(seen.agent_id, ask) for ask in asked], rules)
             seen = seen._replace(answers=tuple(found), asks_left=0)
-            given = mind.reflect(seen, latest, rng)
+            insights = mind.reflect(seen, latest, rng)
     except ChatFailed as error:
         logger.warning("tick %d: %s did not reflect: %s", bank.tick, seen.agent_id, error)
         return []
@@ -101,12 +101,12 @@ def _insights(
         raise
     except Exception as error:  # a user's own policy may raise anything
         raise failed(mind, "reflect", bank.tick, error) from error
-    if not isinstance(given, list | tuple) or isinstance(given, Insight):
+    if not isinstance(insights, list | tuple) or isinstance(insights, Insight):
         raise SimulationError(
-            f"{type(mind).__name__}.reflect() gave {given!r:.60} for {seen.agent_id} in tick "
+            f"{type(mind).__name__}.reflect() gave {insights!r:.60} for {seen.agent_id} in tick "
             f"{bank.tick}; a list of insights is needed"
         )
-    return given
+    return insights
 
 
 def _latest(bank: MemoryBank, agent_id: str) -> list[Memory]:

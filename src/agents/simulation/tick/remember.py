@@ -148,19 +148,19 @@ class Recorder:
             options = _options(_OBSERVED, _of_world(seen))
             self._new.append((agent, seen.text, seen.tier, seen.metadata, options))
         for remark in filter(is_said, seen.heard):
-            own = _of_world(remark)
-            more = () if own == _NO_OPTIONS else (_options(PLAIN_OPTIONS, own),)
+            values = _of_world(remark)
+            more = () if values == _NO_OPTIONS else (_options(PLAIN_OPTIONS, values),)
             self._new.append((agent, remark.text, remark.tier, remark.metadata, *more))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
         never = self._rules.is_never(agent, self._bank.tick, outcome.text)
         if is_said(outcome) and not never:
-            own = {"action_type": name, "success": outcome.success}
+            metadata = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
-                own.update(outcome.metadata)
+                metadata.update(outcome.metadata)
             options = _options(_ACTED, _of_world(outcome))
-            self._new.append((agent, outcome.text, outcome.tier, own, options))
+            self._new.append((agent, outcome.text, outcome.tier, metadata, options))
             if self._contexts is not None:
                 self._contexts.saw(agent, outcome.text)
             return True
@@ -219,14 +219,14 @@ class Recorder:
         return whole.encode()[: self._most].decode(errors="ignore")
 
 
-def _options(plain: Options, given: tuple[object, ...]) -> Options | dict[str, object]:
+def _options(plain: Options, values: tuple[object, ...]) -> Options | dict[str, object]:
     """The options of a memory: ``plain``, unless an observation, remark or outcome gives some."""
-    if given == _NO_OPTIONS:
+    if values == _NO_OPTIONS:
         return plain
-    own = dict(zip(WORLD_FIELDS, given, strict=True))
-    if own["kind"] is None:
-        own["kind"] = plain.kind
-    return own
+    options = dict(zip(WORLD_FIELDS, values, strict=True))
+    if options["kind"] is None:
+        options["kind"] = plain.kind
+    return options
 
 
 def save(
@@ -247,10 +247,10 @@ def save(
         )
     recorder = Recorder(bank, rules=rules)
     told: list[str] = []
-    for given in answer:
+    for value in answer:
         name = "an action"
         try:
-            action = as_action(given)
+            action = as_action(value)
             name = action.name
             if name not in OWN_ACTIONS:
                 known = ", ".join(OWN_ACTIONS)

@@ -62,10 +62,10 @@ class Stream(Random):
         return Random, (), self.getstate()  # a copy is a plain generator
 
     def _start(self, begin: "hashlib._Hash") -> None:
-        own = begin.copy()
-        own.update(self._name)
+        seed = begin.copy()
+        seed.update(self._name)
         self._begin = None
-        self.seed(int.from_bytes(own.digest()[:16], "big"))
+        self.seed(int.from_bytes(seed.digest()[:16], "big"))
 
 
 class NamedStream(Random):
@@ -116,9 +116,9 @@ class NamedStream(Random):
 
     def _own_key(self) -> bytes:
         if not self._key:
-            own = self._tick.copy()
-            own.update(self._name)
-            self._key = own.digest()
+            key = self._tick.copy()
+            key.update(self._name)
+            self._key = key.digest()
         return self._key
 
     def _word(self) -> int:
@@ -205,8 +205,8 @@ class Streams:
 
     def begin(self, tick: int) -> None:
         """Seed all generators for a tick."""
-        own = f"tiermem\0{self._seed}\0{tick}\0{self._rules.future(tick)}"
-        begin = hashlib.sha256(own.encode())
+        name = f"tiermem\0{self._seed}\0{tick}\0{self._rules.future(tick)}"
+        begin = hashlib.sha256(name.encode())
         for stream in (self.world, self._order, self.agents):
             stream.begin(begin)
 

@@ -74,21 +74,21 @@ def groups_of(world: World) -> dict[str, list[str]]:
     """The groups that a world begins with, and their members; none without ``groups()``."""
     if not callable(getattr(world, "groups", None)):
         return {}
-    given = call(world, "groups", 0)
+    groups = call(world, "groups", 0)
     try:
-        return {name: list(members) for name, members in given.items()}
+        return {name: list(members) for name, members in groups.items()}
     except (AttributeError, TypeError) as error:
         raise SimulationError(
-            f"{type(world).__name__}.groups() gave {given!r:.60}; a list of members by name is "
+            f"{type(world).__name__}.groups() gave {groups!r:.60}; a list of members by name is "
             "needed"
         ) from error
 
 
 def metrics_of(world: World, tick: int, names: Sequence[str] | None) -> dict[str, float]:
     """The world's metrics; ``names`` are those of the tick before."""
-    given = call(world, "metrics", tick)
+    numbers = call(world, "metrics", tick)
     try:
-        metrics = {str(name): check_number(value) for name, value in given.items()}
+        metrics = {str(name): check_number(value) for name, value in numbers.items()}
         if names is not None and [*metrics] != names:
             raise ValueError(f"the names are not those of the tick before: {[*metrics]!r:.200}")
     except (AttributeError, TypeError, ValueError) as error:

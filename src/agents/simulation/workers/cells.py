@@ -153,10 +153,10 @@ class _Splitting:
     def make(self) -> None:
         kept = self._bank.ticks.state()
         vectors = self._journal.embeddings()
-        for cell, (own, all_) in enumerate(zip(self._of_run, self._of_bank, strict=True)):
+        for cell, (agents, all_) in enumerate(zip(self._of_run, self._of_bank, strict=True)):
             folder = cell_folder(self._shards, cell)
             make_folder(folder)
-            self._make(folder, _part(kept, own), all_, vectors)
+            self._make(folder, _part(kept, agents), all_, vectors)
 
     def _make(
         self,
@@ -195,11 +195,11 @@ def _share_cassette(
     cassette: Cassette, shards: Path, agents: Sequence[str], cells: int, tick: int
 ) -> None:
     """Give each cell the recorded answers of the ticks to come, which a branch may have."""
-    found = [each for each in cassette if each.tick > tick]
-    if not found:
+    exchanges = [each for each in cassette if each.tick > tick]
+    if not exchanges:
         return
     cell_of = {agent: at for at, own in enumerate(members(agents, cells)) for agent in own}
-    for each in found:
+    for each in exchanges:
         if each.agent in cell_of:
             Cassette(cell_folder(shards, cell_of[each.agent]) / CASSETTE).record(each)
 
@@ -272,11 +272,11 @@ class Merging:
         did: dict[str, list[Deed]] = {}
         told: list[Telling] = []
         asked: dict[str, Any] = {}
-        for own, frames in zip(self._members, entry.cells, strict=True):
-            saw.update(zip(own, wire.seen_of(wire.decode(frames.seen)), strict=True))
+        for agents, frames in zip(self._members, entry.cells, strict=True):
+            saw.update(zip(agents, wire.seen_of(wire.decode(frames.seen)), strict=True))
             actions, questions, *_ = wire.decode(frames.decided)
             done, heard = wire.decode(frames.deeds)
-            did.update(zip(own, wire.deeds_of(actions, done), strict=True))
+            did.update(zip(agents, wire.deeds_of(actions, done), strict=True))
             told += wire.told_of(heard)
             asked.update(questions)
         told.sort(key=itemgetter(0, 1, 2))
@@ -285,11 +285,11 @@ class Merging:
 
 def gather_cassettes(shards: Path, cells: int, into: Cassette) -> None:
     """Add what the cells' cassettes have to the cassette of the run, by tick and agent."""
-    found = [
+    exchanges = [
         exchange
         for cell in range(cells)
         for exchange in Cassette(cell_folder(shards, cell) / CASSETTE, replay=True)
     ]
-    found.sort(key=lambda each: (each.tick, each.agent))
-    for exchange in found:
+    exchanges.sort(key=lambda each: (each.tick, each.agent))
+    for exchange in exchanges:
         into.record(exchange)

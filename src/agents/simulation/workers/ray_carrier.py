@@ -40,16 +40,16 @@ class Cluster:
     """A connection to Ray; ``address`` is ``local`` for a cluster of its own, or names one."""
 
     def __init__(self, address: str | None, workers: int) -> None:
-        own: dict[str, str] = {
+        environment: dict[str, str] = {
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
             "RAY_task_oom_retries": "1",  # by default, a task that needs too much is tried forever
         }
         address = address or _HERE
         if address == _HERE and not any(name in os.environ for name in _TOKEN):
-            own["RAY_AUTH_TOKEN"] = _own_token()
+            environment["RAY_AUTH_TOKEN"] = _own_token()
         self._before: dict[str, str | None] = {}
-        self._set(**own)
+        self._set(**environment)
         self._folder: TemporaryFolder | None = None
         try:
             self._ray = _ray()

@@ -128,10 +128,10 @@ def plain_asks(decided: Decided, agents: Sequence[str]) -> dict[str, list[list[A
     result: dict[str, list[list[Any]]] = {}
     for number, round_ in enumerate(decided.asked, 1):
         for agent, answer in round_:
-            own = result.setdefault(agent, [])
-            while len(own) < number:
-                own.append([])
-            own[-1].append(_sparse(answer.ask, 4))
+            rounds = result.setdefault(agent, [])
+            while len(rounds) < number:
+                rounds.append([])
+            rounds[-1].append(_sparse(answer.ask, 4))
     return result
 
 

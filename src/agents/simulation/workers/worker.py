@@ -158,12 +158,17 @@ class Worker:
         shards = folder / "shards"
         first: Engine | None = None
         for cell in cells:
-            own = cell_folder(shards, cell)
-            policy = self._make_policy(folder, settings, Cassette(own / CASSETTE, offline))
+            place = cell_folder(shards, cell)
+            policy = self._make_policy(folder, settings, Cassette(place / CASSETTE, offline))
             # A worker of a driver that was killed may be about to end.
             opened = wait_for(
                 partial(
-                    Cell, own, settings, policy, Standing(rules), first and first.embedder.embedder
+                    Cell,
+                    place,
+                    settings,
+                    policy,
+                    Standing(rules),
+                    first and first.embedder.embedder,
                 ),
                 BankLocked,
             )
