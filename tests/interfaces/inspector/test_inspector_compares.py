@@ -229,7 +229,7 @@ def test_the_command_of_a_branch_has_the_options_that_were_chosen(market: Path) 
         ('[["set", "memory.max_pins=3"]]', "max_pins"),
         ('[["ticks", "many"]]', "ticks"),
         ('[["ticks", "7"]]', "can't be 7 ticks long"),
-        ('[["block", "agent_00 agent_01"]]', "says not who is kept from whom"),
+        ('[["block", "agent_00 agent_01"]]', "does not say who is kept from whom"),
         ('[["make-only", "yes"]]', "--make-only has no value"),
     ],
 )

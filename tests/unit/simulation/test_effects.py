@@ -292,7 +292,7 @@ def test_a_world_that_keeps_something_elsewhere_is_refused(tmp_path: Path) -> No
         'Wells.kept += 1; self.thirst[agent_id] += Wells.kept',
     )  # fmt: skip
     run = made(tmp_path, leaky)
-    with pytest.raises(RunError, match="nothing was changed is another run") as refused:
+    with pytest.raises(RunError, match="nothing was changed is a different run") as refused:
         effect(run, at=AT, forget=WARNING)
     assert "thirst" in str(refused.value)
 
@@ -333,8 +333,8 @@ def test_the_cost_without_a_language_model_is_in_ticks(wells: Path) -> None:
         ({"never_heard": "ann:no such words"}, "there never was a memory of ann"),
         ({"at": AT, "forget": "eve:well"}, "names no memory of an agent"),
         ({"at": AT, "forget": "ann:"}, "names no memory of an agent"),
-        ({"at": AT, "block": "bob"}, "says not who is kept from whom"),
-        ({"at": AT, "block": "bob→eve"}, "says not who is kept from whom"),
+        ({"at": AT, "block": "bob"}, "does not say who is kept from whom"),
+        ({"at": AT, "block": "bob→eve"}, "does not say who is kept from whom"),
         ({"at": AT, "forget": WARNING, "seeds": 2, "futures": 2}, "not over both"),
         ({"at": AT, "forget": WARNING, "seeds": 0}, "seeds is 0"),
         ({"at": AT, "forget": WARNING, "metrics": ["x"]}, "no metric 'x'"),

@@ -98,17 +98,17 @@ def check_null(original: Path, null: Path, at: int) -> None:
     if one == other:
         return
     tick = next(tick for tick in sorted({*one, *other}) if one.get(tick) != other.get(tick))
-    why = f"tick {tick} is another"
+    why = f"tick {tick} differs"
     replay = Replay(original, at)
     try:
         why = next((str(found) for found in replay.ticks() if found), why)
     finally:
         replay.close()
     raise RunError(
-        f"a branch of {original} in which nothing was changed is another run ({why}), so a "
-        "difference would say nothing",
+        f"a branch of {original} in which nothing was changed is a different run ({why}), so "
+        "a difference would say nothing",
         hint="its world or policy keeps state outside get_state(), or reads a clock: tiermem "
-        "check-world finds where",
+        "world check finds where",
     )
 
 
@@ -200,7 +200,7 @@ class Cost(NamedTuple):
     ticks: int
     """How many ticks they have in all."""
     calls: int
-    """If each prompt after the branching tick is another; a retry counts once more."""
+    """If no prompt after the branching tick was asked before; a retry counts once more."""
     prompt_tokens: int
     reply_tokens: int
 

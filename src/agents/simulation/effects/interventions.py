@@ -244,7 +244,7 @@ def _pair(settings: Settings, text: str) -> tuple[str, str]:
         if found and listener.strip() in known and speaker.strip() not in ("", listener.strip()):
             return speaker.strip(), listener.strip()
     raise InvalidInput(
-        f"{text!r:.80} says not who is kept from whom",
+        f"{text!r:.80} does not say who is kept from whom",
         hint="write FROM→TO or FROM->TO; TO is an agent of the run, and FROM is somebody else",
     )
 

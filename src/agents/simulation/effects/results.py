@@ -37,7 +37,7 @@ class Effect:
     statistics: Sequence[Mapping[str, Any]]
     """For each metric the mean difference of the pairs, its interval, p and p_holm."""
     parted: Parted | None
-    """The first decision that is another in the run itself; None if none is."""
+    """The first decision that differs in the run itself; None if none does."""
     reached: Sequence[Reached]
     """How the change went from agent to agent in the run itself."""
     steps: Sequence[Step]

@@ -35,7 +35,7 @@ Story = Mapping[int, Mapping[str, Turn]]
 
 
 class Step(NamedTuple):
-    """What is another with an agent in a tick."""
+    """What differs with an agent in a tick."""
 
     tick: int
     agent: str
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """The first decision that is another: what was done as it was, and what was done then."""
+    """The first decision that differs: what was done as it was, and what was done then."""
 
     tick: int
     agent: str

@@ -5,10 +5,9 @@ remember. As in every run, one commit holds everything of a tick, and what is re
 is found from the next tick on.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self, final
 from weakref import WeakValueDictionary
 
@@ -23,7 +22,7 @@ from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..tick.decision_log import DONE, FAILED, DecisionLog
 from ..tick.minds import do_what_is_due, record_tick, tick_counts
-from ..tick.remember import Repeats
+from ..tick.remember import Item, Recorder
 from ..tick.user_code import check_number
 from ..worlds.outside import Outside
 from .folder import FORMAT, make_folder
@@ -31,8 +30,8 @@ from .outputs import summary_of
 from .run import Run
 from .scenario import check_repeatable
 
-Row = tuple[object, ...]
-"""A new memory, in the form that :meth:`MemoryBank.add_many` takes."""
+Tick = AbstractContextManager[None]
+"""A tick of a program's run, as a block."""
 
 _open = WeakValueDictionary[Path, "OutsideRun"]()
 """The runs of this process that are open, by their folder."""
@@ -41,7 +40,7 @@ _open = WeakValueDictionary[Path, "OutsideRun"]()
 class _Done(NamedTuple):
     action: Action
     result: int
-    row: Row | None
+    row: Item | None
     """The memory that it becomes."""
 
 
@@ -49,12 +48,12 @@ class _AgentTick:
     """What one agent sees and does in a tick."""
 
     def __init__(self) -> None:
-        self.observed: list[Row] = []
+        self.observed: list[Item] = []
         self.deeds: list[_Done] = []
         self.query: str | None = None
         self.given = Hits()
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Item]:
         """The new memories, in the order in which the log counts them."""
         return [*self.observed, *(deed.row for deed in self.deeds if deed.row is not None)]
 
@@ -125,7 +124,7 @@ class OutsideRun:
             )
         self._agents[agent_id] = None
 
-    def observe(self, agent_id: str, row: Row) -> None:
+    def observe(self, agent_id: str, row: Item) -> None:
         """An agent sees something, which becomes a memory.
 
         What it sees after it did something is told among what it did: it may have come of that.
@@ -137,7 +136,7 @@ class OutsideRun:
             doing.observed.append(kept)
 
     def do(
-        self, agent_id: str, action: Action, row: Row | None = None, *, success: bool = True
+        self, agent_id: str, action: Action, row: Item | None = None, *, success: bool = True
     ) -> None:
         """An agent does something; ``row`` is the memory that it becomes."""
         kept = None if row is None else self._checked(row)
@@ -174,18 +173,18 @@ class OutsideRun:
 
     # Ticks
 
-    def tick(self) -> "Tick":
+    def tick(self) -> Tick:
         """One tick, as a block: ``with run.tick(): …``. An error undoes all of the tick."""
         if self._unused is not None:
             raise SimulationError(
                 "the step before was begun and not done",
                 hint="a step is a block: write `with self.memories.step():`",
             )
-        self._unused = Tick(self)
+        self._unused = self._tick()
         return self._unused
 
-    def begin(self) -> AbstractContextManager[None]:
-        """Begin a tick: its transaction, which is open; :class:`Tick` calls it."""
+    @contextmanager
+    def _tick(self) -> Iterator[None]:
         self._unused = None
         if self._is_inside:
             raise SimulationError("a step is under way already", hint="end it first")
@@ -196,37 +195,36 @@ class OutsideRun:
             )
         if not self.record:
             self._record_beginning()
-        transaction = self.bank.transaction()
-        transaction.__enter__()
-        self._is_inside = self._has_failed = True  # until the tick is done
-        for own in self._doings.values():
-            own.query, own.given = None, Hits()
-        self.bank.advance(self.bank.tick + 1)
-        return transaction
+        self._is_inside = self._has_failed = True  # until the tick is committed
+        try:
+            with self.bank.transaction():
+                for doing in self._doings.values():
+                    doing.query, doing.given = None, Hits()
+                self.bank.advance(self.bank.tick + 1)
+                yield
+                self._end()
+            self._has_failed = False
+        finally:
+            self._is_inside = False
+            self._forget_doings()
 
-    def end(self) -> None:
-        """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
-        bank, metrics = self.bank, self._numbers()
+    def _end(self) -> None:
+        """Store what the agents remember, and record the tick."""
+        metrics = self._numbers()
         agents = list(self._agents)
         doings = [self._doings.get(agent) or _AgentTick() for agent in agents]
-        log = DecisionLog([_seen(own) for own in doings], given_hits([own.given for own in doings]))
+        seen = list(map(_seen, doings))
+        log = DecisionLog(seen, given_hits([doing.given for doing in doings]))
         for agent, answer in self._answers:
             log.asked(agent, answer)
-        for agent, own in self._doings.items():
-            for action, result, row in own.deeds:
+        for agent, doing in self._doings.items():
+            for action, result, row in doing.deeds:
                 log.did(agent, action, result, born=row is not None)
-        repeats = Repeats(bank)
-        repeats.before(self._doings)
-        rows = [row for own in self._doings.values() for row in own.rows()]
-        repeats.stored(bank.add_many(rows))
-        log.repeated(repeats.found)
-        do_what_is_due(bank)
-        self._record(metrics, [own.given for own in doings if own.query is not None], log)
-
-    def done(self, *, failed: bool) -> None:
-        """The tick is committed, or undone; :class:`Tick` calls it."""
-        self._is_inside, self._has_failed = False, failed
-        self._forget_doings()
+        recorder = Recorder(self.bank)
+        recorder.store(self._rows())
+        log.repeated(recorder.repeated)
+        do_what_is_due(self.bank)
+        self._record(metrics, [doing.given for doing in doings if doing.query is not None], log)
 
     def check_inside(self, what: str) -> None:
         """Refuse ``what`` outside a tick."""
@@ -246,7 +244,7 @@ class OutsideRun:
         if not self._has_failed:
             if not self.record:
                 self._record_beginning()
-            elif any(own.rows() for own in self._doings.values()):
+            elif self._rows():
                 with self.tick():
                     pass
         if self.folder is None:
@@ -271,27 +269,31 @@ class OutsideRun:
             raise InvalidInput(f"there is no agent {agent_id!r:.60}")
         return self._doings.setdefault(agent_id, _AgentTick())
 
-    def _checked(self, row: Row) -> Row:
+    def _checked(self, row: Item) -> Item:
         """The row as it is now: the program may change what it gave before the tick ends."""
         if not self.bank.engine.is_open:
             raise BankClosed("the memories of this model were closed", hint="make the model again")
         most = self.bank.settings.memory.max_content_bytes
         agent, content, tier, metadata, options = check_new(row, most)
-        own = None if metadata is None else dict(metadata)  # plain, so that equal ones are shared
-        return agent, content, None if options.keeps_tier else tier, own, options
+        plain = None if metadata is None else dict(metadata)  # so that equal ones are shared
+        return agent, content, None if options.keeps_tier else tier, plain, options
+
+    def _rows(self) -> list[Item]:
+        """What the agents remember of the tick so far."""
+        return [row for doing in self._doings.values() for row in doing.rows()]
 
     def _record_beginning(self) -> None:
         """Tick 0: the agents' first memories."""
         metrics = self._numbers()
         with self.bank.transaction():
-            self.bank.add_many([row for own in self._doings.values() for row in own.rows()])
+            self.bank.add_many(self._rows())
             self._record(metrics, (), None)
         self._forget_doings()
 
     def _forget_doings(self) -> None:
         """Begin the next tick's notes; what the agents were given stays until then."""
-        for own in self._doings.values():
-            own.observed, own.deeds = [], []
+        for doing in self._doings.values():
+            doing.observed, doing.deeds = [], []
         self._answers = []
 
     def _record(
@@ -311,36 +313,6 @@ class OutsideRun:
             except (TypeError, ValueError) as error:
                 raise SimulationError(f"the metric {name} can't be kept: {error}") from None
         return numbers
-
-
-@final
-class Tick:
-    """A tick of a program's run, as a block."""
-
-    def __init__(self, run: OutsideRun) -> None:
-        self._run = run
-
-    def __enter__(self) -> None:
-        self._transaction = self._run.begin()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        failed = True
-        try:
-            if error is None:
-                try:
-                    self._run.end()
-                except BaseException as own:
-                    self._transaction.__exit__(type(own), own, own.__traceback__)
-                    raise
-            self._transaction.__exit__(kind, error, trace)
-            failed = error is not None
-        finally:
-            self._run.done(failed=failed)
 
 
 def _copied(value: object) -> object:

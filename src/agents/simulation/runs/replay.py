@@ -118,7 +118,7 @@ class Replay:
             ticks = bank.tick - self.last
         if not changes and not ticks:
             return (
-                "the journal's hash is another, though every tick is equal, and so is every memory "
+                "the journal's hash differs, though every tick is equal, and so is every memory "
                 "that is not deleted"
             )
         said = [f"{ticks} ticks were added"] if ticks else []

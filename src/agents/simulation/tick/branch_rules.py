@@ -6,7 +6,7 @@ A rule is a JSON value, and ``run.json`` keeps it: a branch that is resumed or r
   this in that tick, and no memory is born of it. A remark is not heard at all.
 * ``{"do": "block", "from": "bob", "to": "alice", "after": 60}``: what bob says reaches alice never
   after that tick, and alice finds nothing that bob wrote, at any time, on a board of a group.
-* ``{"do": "future", "number": 3, "after": 60}``: from then on, chance is another one.
+* ``{"do": "future", "number": 3, "after": 60}``: from then on, chance is different.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ def check_rules(rules: object) -> Sequence[Mapping[str, Any]]:
     for rule in rules:
         form = _FORMS.get(rule.get("do", "")) if isinstance(rule, dict) else None
         if form is None or rule.keys() != {"do", *form}:
-            raise ValueError(f"{rule!r:.60} is no rule")
+            raise ValueError(f"{rule!r:.60} is not a rule")
         if not all(type(rule[key]) is kind for key, kind in form.items()):
             raise ValueError(f"{rule!r:.60} has a value of another type")
     return rules

@@ -171,7 +171,7 @@ class Minds:
                 self._deed(agent, deed, recorder)
         recorder.flush()
         if log is not None:
-            log.repeated(recorder.repeats.found)
+            log.repeated(recorder.repeated)
 
     def _deed(self, agent: str, deed: Deed, recorder: Recorder) -> None:
         action, result, outcome = deed[:3]

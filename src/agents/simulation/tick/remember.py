@@ -60,8 +60,8 @@ def rate_by(bank: MemoryBank, policy: Policy) -> Rate | None:
                         result[place] = _with(items[place], check_importance(number))
         except (InvalidInput, ValueError, TypeError) as error:
             raise SimulationError(
-                f"{type(rating).__name__}.rate_all() gave in tick {bank.tick} what is no "
-                f"importance for each text: {error}"
+                f"{type(rating).__name__}.rate_all() gave in tick {bank.tick} what is "
+                f"not an importance for each text: {error}"
             ) from error
         except SimulationError:
             raise
@@ -79,36 +79,6 @@ def _is_rated(item: Item) -> bool:
 def _with(item: Item, importance: int) -> Item:
     agent, text, tier, metadata, *options = (*item, None, None)[: max(4, len(item))]
     return (agent, text, tier, {**(metadata or {}), IMPORTANCE: importance}, *options)
-
-
-class Repeats:
-    """Notes which of the memories that a tick gives its agents are not new ones."""
-
-    def __init__(self, bank: MemoryBank) -> None:
-        self._state = bank.engine.state
-        self._merges = bank.settings.memory.merge_duplicates
-        self._next: dict[str, int] = {}
-        self._count: Counter[str] = Counter()
-        self.found: dict[str, list[tuple[int, int]]] = {}
-        """By agent: the place among what the agent saw and did, and the memory's number."""
-
-    def before(self, agents: Iterable[str]) -> None:
-        """These agents are about to be given memories."""
-        if self._merges:
-            for agent in set(agents):
-                self._next[agent] = self._state.block(agent).next_sequence
-
-    def stored(self, memories: Sequence[Memory]) -> None:
-        """This is what became of the memories, in the order in which they were given."""
-        if not self._merges:
-            return
-        for memory in memories:
-            agent, number = memory.agent_id, memory.sequence
-            if number < self._next[agent]:
-                self.found.setdefault(agent, []).append((self._count[agent], number))
-            else:
-                self._next[agent] = number + 1
-            self._count[agent] += 1
 
 
 _OBSERVED, _ACTED = Options("observation"), Options("action")
@@ -136,8 +106,12 @@ class Recorder:
         self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
         self._most = memory.max_content_bytes
         self._new: list[tuple[object, ...]] = []
-        self.repeats = Repeats(bank)
-        """What was stored before."""
+        self.repeated: dict[str, list[tuple[int, int]]] = {}
+        """What was not a new memory, by agent: its place among what the agent saw and did, and the
+        number of the memory that it repeats."""
+        self._merges = memory.merge_duplicates
+        self._next: dict[str, int] = {}
+        self._count: Counter[str] = Counter()
         self.rate: Callable[[list[Item]], list[Item]] = list
         """Gives new memories an importance."""
 
@@ -181,9 +155,9 @@ class Recorder:
             return False
         if options is not None and not options.keys().isdisjoint(LINKS):
             self.flush()
-            self.repeats.before([agent])
+            self._before([agent])
             stored = self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
-            self.repeats.stored([stored])
+            self._after([stored])
             return True
         new: Item = (agent, content, tier)
         if options is not None:
@@ -191,7 +165,7 @@ class Recorder:
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()
-            self._store(self.rate([new]))
+            self.store(self.rate([new]))
         else:
             self._new.append(new)
         return True
@@ -201,15 +175,34 @@ class Recorder:
         waiting, self._new = self.rate(self._new), []
         try:
             try:
-                self._store(waiting)
+                self.store(waiting)
             except InvalidContent:
-                self._store([(item[0], self._keepable(item[1]), *item[2:]) for item in waiting])
+                self.store([(item[0], self._keepable(item[1]), *item[2:]) for item in waiting])
         except (InvalidInput, TierFull) as error:
             raise SimulationError(f"the world gave what can't become a memory: {error}") from error
 
-    def _store(self, items: Sequence[Item]) -> None:
-        self.repeats.before(item[0] for item in items)
-        self.repeats.stored(self._bank.add_many(items))
+    def store(self, items: Sequence[Item]) -> None:
+        """Store memories at once, in one batch."""
+        self._before(item[0] for item in items)
+        self._after(self._bank.add_many(items))
+
+    def _before(self, agents: Iterable[str]) -> None:
+        """These agents are about to be given memories."""
+        if self._merges:
+            for agent in set(agents):
+                self._next[agent] = self._bank.engine.state.block(agent).next_sequence
+
+    def _after(self, memories: Sequence[Memory]) -> None:
+        """This is what became of the memories, in the order in which they were given."""
+        if not self._merges:
+            return
+        for memory in memories:
+            agent, number = memory.agent_id, memory.sequence
+            if number < self._next[agent]:
+                self.repeated.setdefault(agent, []).append((self._count[agent], number))
+            else:
+                self._next[agent] = number + 1
+            self._count[agent] += 1
 
     def _keepable(self, text: object) -> object:
         """What a memory can hold of a text: a world may repeat whatever an agent said."""
