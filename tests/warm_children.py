@@ -69,7 +69,7 @@ COMMANDS = {
 }
 """By a word of what is run: what it imports as well."""
 STORE = ("mem0.vector_stores.configs", "mem0.utils.factory", "mem0.vector_stores.chroma")
-STORE_WORDS = ("tiermem.storage", "doctor", "repair", "sync()", "vacuum")
+STORE_WORDS = ("tiermem.storage", "doctor", "rebuild", "sync()", "vacuum")
 _OURS = ("tiermem.storage.", "tiermem.simulation.")
 _HASH_SEED = "PYTHONHASHSEED"
 _SEED_OF_LAWS = "1"

@@ -208,7 +208,9 @@ class BankDamaged(BankError):
     """The journal can't be read, was changed from outside, or is of another version."""
 
     what = "the bank's journal can't be trusted"
-    hint = "restore a backup or a checkpoint; tiermem export BANK --salvage saves what is whole"
+    hint = (
+        "restore a backup or a checkpoint; tiermem store export BANK --salvage saves what is whole"
+    )
 
 
 class BankTooNew(BankDamaged):
@@ -290,7 +292,7 @@ class Untrusted(TierMemError):
     """
 
     what = "that is only done for what you made or trust"
-    hint = "if you trust the people who had it in hand: tiermem trust PATH"
+    hint = "if you trust the people who had it in hand: tiermem store trust PATH"
 
 
 class TrustError(TierMemError):

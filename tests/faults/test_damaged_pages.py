@@ -108,7 +108,7 @@ def test_the_error_says_what_to_do(copy: Path) -> None:
         for call in (bank.agent("bob").all, bank.status):
             with pytest.raises(BankDamaged) as raised:
                 call()
-            assert "tiermem export BANK --salvage" in raised.value.hint
+            assert "tiermem store export BANK --salvage" in raised.value.hint
 
 
 @pytest.mark.parametrize("damaged", ["x'01'", "'text'"])

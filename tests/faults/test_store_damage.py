@@ -86,7 +86,7 @@ def test_open_names_the_repair_and_the_repair_rebuilds_the_store(copy: Path, dam
 def test_the_command_says_what_it_found_and_did(copy: Path) -> None:
     DAMAGE["links are zero, which crashes Chroma"](copy)
     done = warm_children.run(
-        [sys.executable, "-m", "agents.interfaces.cli.app", "repair", str(copy)],
+        [sys.executable, "-m", "agents.interfaces.cli.app", "store", "rebuild", str(copy)],
         capture_output=True,
         text=True,
         check=True,

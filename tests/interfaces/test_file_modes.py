@@ -149,7 +149,7 @@ def test_a_spread_run_is_private(tmp_path: Path) -> None:
 
 def test_the_key_and_the_list_of_trust_are_private(tmp_path: Path) -> None:
     assert run_command("init", tmp_path / "crew").code == 0
-    assert run_command("trust", tmp_path / "crew").code == 0
+    assert run_command("store", "trust", tmp_path / "crew").code == 0
     seal_of("anything")
     assert check_private(tmp_path / "state" / "tiermem") == {".", "key", "lock", "trusted.json"}
 
@@ -159,7 +159,7 @@ def test_a_file_that_the_user_names_has_the_mode_of_the_umask(tmp_path: Path) ->
     run = tmp_path / "run"
     assert run_command("run", scenario, "--out", run, "--ticks", 1).code == 0
     os.umask(0o027)
-    assert run_command("export", run / "bank", "--to", tmp_path / "all.jsonl").code == 0
+    assert run_command("store", "export", run / "bank", "--out", tmp_path / "all.jsonl").code == 0
     assert run_command("diff", run, run, "--plot", tmp_path / "plot.svg").code == 0
     for name in ("all.jsonl", "plot.svg"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o640

@@ -189,7 +189,7 @@ def test_a_module_runs_by_either_name(site: Path, tmp_path: Path, name: str) -> 
 def test_loggers_are_named_for_tiermem(site: Path, tmp_path: Path) -> None:
     code = """
 import logging
-import agents.tools.calling, agents.simulation.runs.run, agents.interfaces.cli.commands.serve
+import agents.tools.calling, agents.simulation.runs.run, agents.interfaces.cli.commands.serving
 names = sorted(logging.root.manager.loggerDict)
 assert "tiermem.tools.calling" in names and "tiermem.storage.store_sync" in names, names
 assert not [name for name in names if name.partition(".")[0] == "agents"], names

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
 
 from ..config.settings import Settings
-from ..errors import BankError
+from ..errors import BankError, TierMemError
 from ..memory.records import Reembedding
 from ..notes.agent_notes import AgentNotes
 from ..notes.watching import NoteWatch
@@ -19,6 +20,8 @@ from ..storage.embedding import Embedder
 from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
 from .memory_bank import Group, MemoryBank
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -578,3 +581,22 @@ class AsyncMemoryBank(_View[MemoryBank]):
     async def watch_notes(self, debounce: float | None = None) -> AsyncNoteWatch:
         """:meth:`MemoryBank.watch_notes`: ``async with await bank.watch_notes():``."""
         return AsyncNoteWatch(await self.run(MemoryBank.watch_notes, debounce), self._turns)
+
+
+# The bank's time
+
+_LONGEST_PAUSE, _SHORTEST_PAUSE = 60.0, 1.0
+"""Seconds between two looks at the wall clock."""
+_SECONDS_PER_DAY = 86_400
+
+
+async def keep_time(bank: AsyncMemoryBank) -> None:
+    """Follow the wall clock until cancelled; for a bank whose ticks calls move, do nothing."""
+    clock = bank.settings.clock
+    pause = min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, _SECONDS_PER_DAY / clock.ticks_per_day))
+    while clock.mode == "wall":
+        await asyncio.sleep(pause)
+        try:
+            await bank.follow_clock()
+        except TierMemError as error:  # each operation will say so, too
+            logger.error("the clock stands still: %s", error)

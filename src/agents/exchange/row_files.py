@@ -477,7 +477,7 @@ def _read_parquet(file: BinaryIO, path: Path, max_unpacked: int | None) -> Itera
         reason = " ".join(str(error).split())
         raise InvalidInput(
             f"{path} is not a Parquet file that can be read: {reason:.200}",
-            hint="name a file that tiermem export or another program wrote as Parquet",
+            hint="name a file that tiermem store export or another program wrote as Parquet",
         ) from error
 
 

@@ -17,16 +17,17 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
 from ..memory.requests import check_agent_id
 from ..storage.files import replace_file
 from ..storage.sqlite import sync_folder
 
-FILE = "tokens.json"
+if TYPE_CHECKING:
+    from ..tools.operations import Permission
 
-Permission = Literal["read", "write", "tell", "advance"]
+FILE = "tokens.json"
 
 _PREFIX = "tm_"
 _VERSION = 1
@@ -39,7 +40,7 @@ class Grant(NamedTuple):
     name: str
     """The token's name, for listing and revoking; no secret."""
     agent_id: str
-    permission: Permission
+    permission: "Permission"
     """``write`` includes ``read``; ``tell``, which reaches the memories of other agents, includes
     both; ``advance``, which moves the bank's clock, includes all."""
 
@@ -57,13 +58,13 @@ class _Kept(NamedTuple):
 
 
 def create(
-    folder: Path, agent_id: str, permission: Permission = "write", name: str | None = None
+    folder: Path, agent_id: str, permission: "Permission" = "write", name: str | None = None
 ) -> Created:
     """Make a token for an agent and keep its hash; the token is never shown again.
 
     Its default name is the agent's id, with a number behind it if the name is taken.
     """
-    if permission not in get_args(Permission):
+    if permission not in _permissions():
         raise InvalidInput(
             f"a token's permission is read, write, tell or advance, not {permission!r:.40}"
         )
@@ -198,7 +199,7 @@ def _unreadable(path: Path, error: Exception) -> BankError:
 
 def _entry(values: dict[str, Any]) -> _Kept:
     name, permission, digest = values["name"], values["permission"], values["sha256"]
-    if permission not in get_args(Permission):
+    if permission not in _permissions():
         raise ValueError(f"permission {permission!r:.20}")
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise ValueError("a token without a name")
@@ -227,3 +228,10 @@ def _write(folder: Path, kept: list[_Kept]) -> None:
             f"{folder / FILE} can't be written: {error}",
             hint="make room on the disk, and let your user write there",
         ) from None
+
+
+def _permissions() -> tuple[str, ...]:
+    """What a token may allow. The operations are imported when a token is looked at, not before."""
+    from ..tools.operations import Permission
+
+    return get_args(Permission)

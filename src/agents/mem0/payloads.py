@@ -2,7 +2,8 @@
 
 A payload is mem0's flat mapping of everything about a memory but its text: ids, role, times and the
 caller's metadata. The bank keeps it as metadata. A name that the bank has a use for gets ``mem0_``
-in front, as ``tiermem import --mem0`` does it. What is nested, or no JSON scalar, is kept beside.
+in front, as ``tiermem store import --mem0`` does it. What is nested, or no JSON scalar, is kept
+beside.
 """
 
 import hashlib

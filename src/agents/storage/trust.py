@@ -120,7 +120,7 @@ def update_list(change: Callable[[list[Trusted]], list[Trusted]]) -> None:
 
 def refusal(place: Path, wish: str, instead: str = "") -> Untrusted:
     """The error for something that an untrusted bank, checkpoint or run may not do."""
-    hint = f"if you trust the people who had it in hand: tiermem trust {quote(str(place))}"
+    hint = f"if you trust the people who had it in hand: tiermem store trust {quote(str(place))}"
     problem = _key(_state_folder()).problem
     lost = f"; TierMem could not see whether it is yours: {problem}" if problem else ""
     return Untrusted(

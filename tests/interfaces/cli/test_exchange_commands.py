@@ -67,9 +67,11 @@ def test_groups_are_exported_and_imported(tiermem: Command, other: Path, name: s
         guild.post("bob", "we meet at noon", "important")
         guild.post("alice", "we meet at noon")
         bank.agent("bob").leave("guild")
-    wrote = tiermem("export", "crew", "--to", name)
+    wrote = tiermem("store", "export", "crew", "--out", name)
     assert "wrote 3 memories and 2 groups" in wrote.err
-    assert tiermem("import", other, name).out == "stored 3 memories of 1 agent and 1 group\n"
+    assert (
+        tiermem("store", "import", other, name).out == "stored 3 memories of 1 agent and 1 group\n"
+    )
     with MemoryBank.open(other) as bank:
         assert bank.groups() == ["empty", "guild"]
         assert list(bank.group("guild").members()) == ["alice"]
@@ -79,7 +81,8 @@ def test_groups_are_exported_and_imported(tiermem: Command, other: Path, name: s
         ]  # fmt: skip
         assert bank.agents() == ["alice"]
     assert (
-        "wrote 1 memory of" in tiermem("export", "crew", "--agent", "alice", "--to", "a.jsonl").err
+        "wrote 1 memory of"
+        in tiermem("store", "export", "crew", "--agent", "alice", "--out", "a.jsonl").err
     )
 
 
@@ -102,7 +105,7 @@ def test_a_wrong_row_of_a_group_is_refused(
     tiermem: Command, other: Path, row: dict[str, Any], why: str
 ) -> None:
     Path("in.jsonl").write_text(json.dumps(row) + "\n")
-    assert tiermem("import", other, "in.jsonl").is_one_error(2, "line 1", why)
+    assert tiermem("store", "import", other, "in.jsonl").is_one_error(2, "line 1", why)
     with MemoryBank.open(other) as bank:
         assert (bank.groups(), bank.agents()) == ([], [])
 
@@ -111,51 +114,51 @@ def test_a_wrong_row_of_a_group_is_refused(
 def test_what_is_exported_is_imported_as_it_was(
     tiermem: Command, folder: Path, other: Path, name: str
 ) -> None:
-    assert tiermem("export", folder, "--to", name, "--all").err == (
+    assert tiermem("store", "export", folder, "--out", name, "--all").err == (
         f"wrote 17 memories of crew to {name}\n"
     )
-    done = tiermem("import", other, name)
+    done = tiermem("store", "import", other, name)
     assert (done.out, done.err) == ("stored 17 memories of 2 agents, 1 of them archived\n", "")
     assert contents(other, archived=True) == contents(folder, archived=True)
 
 
 def test_archived_memories_are_exported_only_if_asked_for(tiermem: Command, folder: Path) -> None:
-    rows = [json.loads(line) for line in tiermem("export", folder).out.splitlines()]
+    rows = [json.loads(line) for line in tiermem("store", "export", folder).out.splitlines()]
     assert {row["retention"] for row in rows} == {"active"}
     assert len(rows) == 16
-    assert len(tiermem("export", folder, "--all").out.splitlines()) == 17
+    assert len(tiermem("store", "export", folder, "--all").out.splitlines()) == 17
 
 
 def test_chunks_of_notes_are_left_out(tiermem: Command, folder: Path) -> None:
-    assert "trade fish" not in tiermem("export", folder, "--all").out
+    assert "trade fish" not in tiermem("store", "export", folder, "--all").out
 
 
 def test_an_export_has_the_fields_of_a_memory_and_its_agent(tiermem: Command, folder: Path) -> None:
-    (line,) = tiermem("export", folder, "-a", "bob").out.splitlines()
+    (line,) = tiermem("store", "export", folder, "-a", "bob").out.splitlines()
     row = json.loads(line)
     assert list(row) == [
         "agent_id", "id", "content", "tier", "temperature", "retention", "kind", "tags",
         "metadata", "created_tick", "expires_tick", "access_count", "last_access_tick",
     ]  # fmt: skip
     assert (row["agent_id"], row["tier"], row["created_tick"]) == ("bob", "low", 7)
-    tiermem("export", folder, "-a", "bob", "--to", "bob.parquet")
+    tiermem("store", "export", folder, "-a", "bob", "--out", "bob.parquet")
     table = pq.read_table("bob.parquet")
     assert table.column_names == list(row)
     assert json.loads(table["metadata"][0].as_py()) == {"null": None, "yes": True}
 
 
 def test_an_export_can_not_draw_on_a_terminal(tiermem: Command, folder: Path) -> None:
-    text = tiermem("export", folder).out
+    text = tiermem("store", "export", folder).out
     assert not set("\x9b\u2028\x1b") & set(text)
     assert "Katze 🐝 שלום \\u009b\\u2028" in text
 
 
 def test_an_export_does_not_replace_a_file_unless_told_to(tiermem: Command, folder: Path) -> None:
     path = write("mine", "out.jsonl")
-    done = tiermem("export", folder, "--to", path)
+    done = tiermem("store", "export", folder, "--out", path)
     assert done.is_one_error(2, "out.jsonl exists already", "--force")
     assert path.read_text() == "mine"
-    assert tiermem("export", folder, "--to", path, "--force").code == 0
+    assert tiermem("store", "export", folder, "--out", path, "--force").code == 0
     assert len(path.read_text().splitlines()) == 16
 
 
@@ -163,13 +166,13 @@ def test_a_bank_in_use_can_be_exported_and_not_imported_into(
     tiermem: Command, folder: Path
 ) -> None:
     with MemoryBank.open(folder):
-        assert tiermem("export", folder, "--to", "out.jsonl").code == 0
-        assert tiermem("import", folder, "out.jsonl").is_one_error(1, "one writer")
-        assert tiermem("import", folder, "out.jsonl", "--dry-run").code == 0
+        assert tiermem("store", "export", folder, "--out", "out.jsonl").code == 0
+        assert tiermem("store", "import", folder, "out.jsonl").is_one_error(1, "one writer")
+        assert tiermem("store", "import", folder, "out.jsonl", "--dry-run").code == 0
 
 
 def test_an_import_of_nothing_is_nothing(tiermem: Command, other: Path) -> None:
-    assert tiermem("import", other, write("\n\n")).out == "stored 0 memories of 0 agents\n"
+    assert tiermem("store", "import", other, write("\n\n")).out == "stored 0 memories of 0 agents\n"
 
 
 # Importing
@@ -177,8 +180,8 @@ def test_an_import_of_nothing_is_nothing(tiermem: Command, other: Path) -> None:
 
 def test_rows_without_an_agent_are_the_one_that_is_named(tiermem: Command, other: Path) -> None:
     path = write('{"content": "mine"}\r\n\n{"content": "yours", "agent_id": "bob"}')
-    assert tiermem("import", other, path).is_one_error(2, "line 1", "--agent")
-    done = tiermem("import", other, path, "--agent", "alice", "--json")
+    assert tiermem("store", "import", other, path).is_one_error(2, "line 1", "--agent")
+    done = tiermem("store", "import", other, path, "--agent", "alice", "--json")
     assert done.json["agents"] == {"alice": 1, "bob": 1}
 
 
@@ -187,22 +190,22 @@ def test_an_import_reads_standard_input(
 ) -> None:
     data = b'\xef\xbb\xbf{"content": "piped", "tier": 1}\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert tiermem("import", other, "-", "-a", "alice").code == 0
+    assert tiermem("store", "import", other, "-", "-a", "alice").code == 0
     assert tiermem("status", other, "--tiers", "--json").json["agents"]["alice"]["critical"] == 1
 
 
 def test_a_dry_run_checks_all_and_stores_nothing(tiermem: Command, other: Path) -> None:
     good = '{"content": "good", "agent_id": "a"}\n'
-    done = tiermem("import", other, write(good * 3), "--dry-run")
+    done = tiermem("store", "import", other, write(good * 3), "--dry-run")
     assert done.out == "would store 3 memories of 1 agent\n"
-    assert tiermem("import", other, write(good + "{}\n"), "-n").is_one_error(2, "line 2")
+    assert tiermem("store", "import", other, write(good + "{}\n"), "-n").is_one_error(2, "line 2")
     assert contents(other) == []
 
 
 def test_an_import_is_one_commit(tiermem: Command, other: Path) -> None:
     rows = [{"content": f"m{n}", "agent_id": f"a{n % 7}"} for n in range(5000)]
     path = write("\n".join(map(json.dumps, rows)))
-    assert tiermem("import", other, path).out == "stored 5,000 memories of 7 agents\n"
+    assert tiermem("store", "import", other, path).out == "stored 5,000 memories of 7 agents\n"
     with MemoryBank.at(other) as bank:
         assert bank.engine.journal.head == 1
 
@@ -210,16 +213,16 @@ def test_an_import_is_one_commit(tiermem: Command, other: Path) -> None:
 def test_an_import_says_how_many_the_caps_moved(tiermem: Command, other: Path) -> None:
     rows = [{"content": f"m{n}", "agent_id": "a", "tier": "pinned"} for n in range(7)]
     path = write("\n".join(map(json.dumps, rows)))
-    done = tiermem("import", other, path)
+    done = tiermem("store", "import", other, path)
     assert "2 memories moved to a lower tier" in done.out
-    assert "7 memories moved to a lower tier" in tiermem("import", other, path).out
+    assert "7 memories moved to a lower tier" in tiermem("store", "import", other, path).out
 
 
 def test_archived_rows_take_nobodys_place(tiermem: Command, folder: Path) -> None:
     before = contents(folder)
     row = {"agent_id": "alice", "retention": "archived", "tier": "critical", "temperature": "hot"}
     path = write("\n".join(json.dumps({**row, "content": f"m{n}"}) for n in range(30)))
-    assert tiermem("import", folder, path).code == 0
+    assert tiermem("store", "import", folder, path).code == 0
     assert contents(folder) == before
     with MemoryBank.at(folder) as bank:
         hidden = bank.agent("alice").all(retention=Retention.ARCHIVED)
@@ -272,14 +275,16 @@ def test_a_bad_line_is_named_and_nothing_is_stored(
     line, message = BAD_LINES[what]
     path = write(GOOD * 3 + line)
     for dry_run in ([], ["--dry-run"]):
-        done = tiermem("import", other, path, "-a", "alice", *dry_run)
+        done = tiermem("store", "import", other, path, "-a", "alice", *dry_run)
         assert done.is_one_error(2, "in.jsonl, line 4: ", message)
         assert len(done.err) < 1000
     assert contents(other) == []
 
 
 def test_a_bad_line_far_down_undoes_what_came_before(tiermem: Command, other: Path) -> None:
-    assert tiermem("import", other, write(GOOD * 4500 + b"{}")).is_one_error(2, "line 4501")
+    assert tiermem("store", "import", other, write(GOOD * 4500 + b"{}")).is_one_error(
+        2, "line 4501"
+    )
     assert contents(other) == []
 
 
@@ -287,9 +292,9 @@ def test_a_full_tier_that_rejects_stores_nothing(tiermem: Command) -> None:
     tiermem("init", "strict", "--set", "memory.on_tier_full=reject", "--set", "storage.sync=manual")
     rows = [{"content": f"m{n}", "agent_id": "a", "tier": "pinned"} for n in range(6)]
     path = write("\n".join(map(json.dumps, rows)))
-    assert tiermem("import", "strict", path).is_one_error(1, "pinned")
+    assert tiermem("store", "import", "strict", path).is_one_error(1, "pinned")
     assert contents(Path("strict")) == []
-    assert tiermem("import", "strict", path, "--set", "memory.max_pinned=6").code == 0
+    assert tiermem("store", "import", "strict", path, "--set", "memory.max_pinned=6").code == 0
 
 
 NOWHERE = pa.timestamp("us", tz="Mars/Olympus_Mons")
@@ -313,7 +318,7 @@ def test_a_bad_row_of_parquet_is_named(
     tiermem: Command, other: Path, table: pa.Table, message: str
 ) -> None:
     pq.write_table(table, "in.parquet")
-    assert tiermem("import", other, "in.parquet", "-a", "alice").is_one_error(2, message)
+    assert tiermem("store", "import", other, "in.parquet", "-a", "alice").is_one_error(2, message)
     assert contents(other) == []
 
 
@@ -321,7 +326,7 @@ def test_a_broken_cell_of_parquet_is_not_taken_for_a_file_that_was_cut_short(
     tiermem: Command, other: Path
 ) -> None:
     pq.write_table(pa.table({"content": ["x"], "metadata": ['{"a": ']}), "in.parquet")
-    done = tiermem("import", other, "in.parquet", "-a", "alice")
+    done = tiermem("store", "import", other, "in.parquet", "-a", "alice")
     assert done.is_one_error(2, "in.parquet, row 1: column metadata: not JSON")
     assert "cut short" not in done.err
 
@@ -329,7 +334,7 @@ def test_a_broken_cell_of_parquet_is_not_taken_for_a_file_that_was_cut_short(
 def test_a_column_that_is_read_over_may_be_of_any_type(tiermem: Command, other: Path) -> None:
     columns = {"content": ["x"], "last_access_tick": pa.array([0], NOWHERE), "kind": pa.nulls(1)}
     pq.write_table(pa.table(columns), "in.parquet")
-    assert tiermem("import", other, "in.parquet", "-a", "alice").code == 0
+    assert tiermem("store", "import", other, "in.parquet", "-a", "alice").code == 0
 
 
 def test_whole_numbers_may_be_floats_in_parquet(tiermem: Command, other: Path) -> None:
@@ -340,7 +345,7 @@ def test_whole_numbers_may_be_floats_in_parquet(tiermem: Command, other: Path) -
         "expires_tick": [None, 8.0],
     }
     pq.write_table(pa.table(columns), "in.parquet")
-    assert tiermem("import", other, "in.parquet", "-a", "alice").code == 0
+    assert tiermem("store", "import", other, "in.parquet", "-a", "alice").code == 0
     assert [(row[1], row[2].name, row[-1]) for row in contents(other)] == [
         ("fades", "NORMAL", 5),
         ("kept", "CRITICAL", None),
@@ -351,24 +356,18 @@ def test_whole_numbers_may_be_floats_in_parquet(tiermem: Command, other: Path) -
 def test_a_torn_parquet_file_is_one_clear_error(
     tiermem: Command, folder: Path, other: Path, keep: float
 ) -> None:
-    tiermem("export", folder, "--to", "out.parquet")
+    tiermem("store", "export", folder, "--out", "out.parquet")
     data = Path("out.parquet").read_bytes()
     write(data[: int(keep if keep == 0 or keep >= 1 else keep * len(data))], "torn.parquet")
-    done = tiermem("import", other, "torn.parquet")
+    done = tiermem("store", "import", other, "torn.parquet")
     assert done.is_one_error(2, "torn.parquet is not a Parquet file that can be read")
     assert contents(other) == []
 
 
-def test_an_export_takes_out_as_a_run_does(tiermem: Command, folder: Path) -> None:
-    assert tiermem("export", folder, "--out", "out.jsonl").code == 0
-    assert len(Path("out.jsonl").read_text().splitlines()) == 16
-    assert "--out" not in tiermem("export", "--help").out
-
-
 def test_the_format_can_be_named(tiermem: Command, other: Path) -> None:
     path = write(GOOD, "in.txt")
-    assert tiermem("import", other, path).is_one_error(2, "end it with .jsonl or .parquet")
-    assert tiermem("import", other, path, "--format", "jsonl").code == 0
-    assert tiermem("import", other, path, "--format", "parquet").is_one_error(
+    assert tiermem("store", "import", other, path).is_one_error(2, "end it with .jsonl or .parquet")
+    assert tiermem("store", "import", other, path, "--format", "jsonl").code == 0
+    assert tiermem("store", "import", other, path, "--format", "parquet").is_one_error(
         2, "not a Parquet file"
     )

@@ -30,8 +30,8 @@ def other(tiermem: Command) -> Path:
 
 def moved(tiermem: Command, *options: str) -> str:
     """Export the bank ``crew``, and import the file into ``other``; what the import says."""
-    assert tiermem("export", "crew", "--to", "out.jsonl", *options).code == 0
-    done = tiermem("import", "other", "out.jsonl")
+    assert tiermem("store", "export", "crew", "--out", "out.jsonl", *options).code == 0
+    done = tiermem("store", "import", "other", "out.jsonl")
     assert done.code == 0, done.err
     return str(done.out)
 
@@ -158,7 +158,7 @@ def test_a_row_without_a_tier_keeps_the_tier_of_its_key(tiermem: Command, other:
         bank.agent("alice").add("eats no meat", "pinned", key="diet")
     row = {"agent_id": "alice", "content": "eats no eggs", "metadata": {"memory_key": "diet"}}
     Path("row.jsonl").write_text(json.dumps(row))
-    done = tiermem("import", "other", "row.jsonl")
+    done = tiermem("store", "import", "other", "row.jsonl")
     assert done.code == 0
     assert "lower tier" not in done.out
     with opened("other") as bank:
@@ -174,7 +174,7 @@ def test_a_pinned_memory_past_its_end_stops_no_import_and_no_add(tiermem: Comman
             bank.advance(10)
     row = {"agent_id": "alice", "content": "a new pin", "tier": "pinned"}
     Path("row.jsonl").write_text(json.dumps(row))
-    done = tiermem("import", "other", "row.jsonl")
+    done = tiermem("store", "import", "other", "row.jsonl")
     assert (done.code, done.err) == (0, "")
     done = tiermem("add", "crew", "--agent", "alice", "--tier", "pinned", "a new pin")
     assert (done.code, done.err) == (0, "")
@@ -205,7 +205,7 @@ def test_rows_that_are_left_out_change_no_other_row(tiermem: Command) -> None:
     with opened("crew") as bank:
         alice = bank.agent("alice")
         alice.update(alice.add("version 1").id, "version 2")
-    assert tiermem("export", "crew", "--to", "good.jsonl").code == 0
+    assert tiermem("store", "export", "crew", "--out", "good.jsonl").code == 0
     bad = {"content": "a pin is hot", "temperature": "cold", "metadata": {"memory_key": "k"}}
     rows = Path("good.jsonl").read_text() + json.dumps({"agent_id": "alice", **bad})
     Path("one_bad.jsonl").write_text(rows)
@@ -213,7 +213,7 @@ def test_rows_that_are_left_out_change_no_other_row(tiermem: Command) -> None:
     for name in ("good", "one_bad"):
         with opened(f"into_{name}") as bank:
             bank.agent("alice").add("a pin", "pinned", key="k")
-        done = tiermem("import", f"into_{name}", f"{name}.jsonl", "--skip-bad")
+        done = tiermem("store", "import", f"into_{name}", f"{name}.jsonl", "--skip-bad")
         assert done.code == 0, done.err
         with opened(f"into_{name}") as bank:
             found.append((bank.state_hash(), [each.key for each in bank.agent("alice").all()]))
@@ -237,7 +237,7 @@ def test_a_source_that_is_no_text_is_refused(tiermem: Command, other: Path) -> N
     source = json.dumps(["\ud800", 0, "id", "bob", "id", 1])
     row = {"agent_id": "alice", "content": "x", "metadata": {"memory_source": source}}
     Path("row.jsonl").write_text(json.dumps(row))
-    done = tiermem("import", "other", "row.jsonl")
+    done = tiermem("store", "import", "other", "row.jsonl")
     assert done.code != 0
     assert "lone surrogate" in done.err
     assert "Traceback" not in done.err

@@ -75,7 +75,7 @@ def test_a_mem0_store_is_adopted_and_left_as_it_was(
     mem0.add(messages, user_id="alice", run_id="r1", infer=False, metadata={"tier": "critical"})
     mem0.add("I help", agent_id="support-bot", infer=False, metadata={"tier": "gold"})
     before = files("db")
-    done = tiermem("import", other, "--mem0", "mem0.yaml")
+    done = tiermem("store", "import", other, "--mem0", "mem0.yaml")
     assert (done.out, done.err) == ("stored 3 memories of 3 agents\n", "")
     assert files("db") == before
     (memory,) = adopted(other, "bob")
@@ -98,7 +98,10 @@ def test_a_store_is_adopted_in_a_folder_that_names_classes_for_chroma(
     monkeypatch.syspath_prepend(modules)
     monkeypatch.setenv("PYTHONPATH", modules)
     end_idle()
-    assert tiermem("import", other, "--mem0", "mem0.yaml").out == "stored 1 memory of 1 agent\n"
+    assert (
+        tiermem("store", "import", other, "--mem0", "mem0.yaml").out
+        == "stored 1 memory of 1 agent\n"
+    )
     assert not (tmp_path / "imported").exists()
 
 
@@ -107,10 +110,10 @@ def test_an_owner_who_can_not_be_an_agent_is_named_or_replaced(
 ) -> None:
     mem0.add("from the web", user_id="users/42", infer=False)
     mem0.add("from Bob", user_id="bob", infer=False)
-    done = tiermem("import", other, "--mem0", "mem0.yaml")
+    done = tiermem("store", "import", other, "--mem0", "mem0.yaml")
     assert done.is_one_error(2, "'users/42' is not an agent id", "--agent")
     assert contents(other) == []
-    assert tiermem("import", other, "--mem0", "mem0.yaml", "--agent", "web").code == 0
+    assert tiermem("store", "import", other, "--mem0", "mem0.yaml", "--agent", "web").code == 0
     (memory,) = adopted(other, "web")
     assert memory.metadata["mem0_user_id"] == "users/42"
     assert len(adopted(other, "bob")) == 1
@@ -126,7 +129,7 @@ def test_the_store_of_a_bank_is_adopted_with_all_that_it_knows(
         alice.add("long ago", temperature="cold")
         store = bank.mem0_config()
     Path("mem0.json").write_text(json.dumps({"vector_store": store}))
-    assert tiermem("import", other, "--mem0", "mem0.json").code == 0
+    assert tiermem("store", "import", other, "--mem0", "mem0.json").code == 0
 
     def known(memory: Memory) -> tuple[Any, ...]:
         own = {k: v for k, v in memory.metadata.items() if not k.startswith("mem0_")}
@@ -138,7 +141,7 @@ def test_the_store_of_a_bank_is_adopted_with_all_that_it_knows(
 
 def test_a_dry_run_looks_at_a_mem0_store(tiermem: Command, other: Path, mem0: Any) -> None:
     mem0.add("Bob likes tea", user_id="bob", infer=False)
-    done = tiermem("import", other, "--mem0", "mem0.yaml", "-n", "--json")
+    done = tiermem("store", "import", other, "--mem0", "mem0.yaml", "-n", "--json")
     assert done.json["agents"] == {"bob": 1}
     assert contents(other) == []
 
@@ -160,7 +163,7 @@ def test_metadata_keeps_its_names_and_the_id_of_mem0_has_another_if_it_must(
 ) -> None:
     own = {"mem0_id": "MY OWN", "mem0_run_id": "MINE", "mem0_tier": "mine too", "n": 1}
     (key,) = insert(mem0, {"data": "x", "run_id": "r1", "tier": "gold", "id": "an id", **own})
-    assert tiermem("import", other, "--mem0", "mem0.yaml").code == 0
+    assert tiermem("store", "import", other, "--mem0", "mem0.yaml").code == 0
     (memory,) = adopted(other, "bob")
     assert memory.metadata == {
         **own,
@@ -175,7 +178,7 @@ def test_rows_without_a_text_are_left_out_and_counted(
     tiermem: Command, other: Path, mem0: Any
 ) -> None:
     insert(mem0, {"data": "   "}, {"data": ""}, {"role": "user"}, {"data": "Bob likes tea"})
-    done = tiermem("import", other, "--mem0", "mem0.yaml")
+    done = tiermem("store", "import", other, "--mem0", "mem0.yaml")
     assert done.out == "stored 1 memory of 1 agent\nleft out 3 rows without a text\n"
 
 
@@ -183,7 +186,7 @@ def test_a_pinned_row_is_hot_and_its_temperature_is_kept(
     tiermem: Command, other: Path, mem0: Any
 ) -> None:
     insert(mem0, {"data": "NEVER", "tier": 0, "temperature": "cold"})
-    assert tiermem("import", other, "--mem0", "mem0.yaml").code == 0
+    assert tiermem("store", "import", other, "--mem0", "mem0.yaml").code == 0
     (memory,) = adopted(other, "bob")
     assert (memory.tier.name, memory.temperature.name) == ("PINNED", "HOT")
     assert memory.metadata["mem0_temperature"] == "cold"
@@ -204,10 +207,10 @@ def test_an_odd_row_is_named_and_can_be_left_out(
 ) -> None:
     payload, message = ODD[what]
     key, _ = insert(mem0, payload, {"data": "Bob likes tea"})
-    done = tiermem("import", other, "--mem0", "mem0.yaml")
+    done = tiermem("store", "import", other, "--mem0", "mem0.yaml")
     assert done.is_one_error(2, f"mem0's memory {key}: ", message, "--skip-bad")
     assert contents(other) == []
-    done = tiermem("import", other, "--mem0", "mem0.yaml", "--skip-bad")
+    done = tiermem("store", "import", other, "--mem0", "mem0.yaml", "--skip-bad")
     first, second, named = done.out.splitlines()
     assert (first, second) == (
         "stored 1 memory of 1 agent",
@@ -282,7 +285,7 @@ def test_a_config_that_is_wrong_is_one_clear_error(
     write(b"not a database" * 100, "junk/chroma.sqlite3")
     before = files("db"), files("junk")
     write(text, "config.yaml")
-    assert tiermem("import", other, "--mem0", "config.yaml").is_one_error(code, message)
+    assert tiermem("store", "import", other, "--mem0", "config.yaml").is_one_error(code, message)
     assert (files("db"), files("junk")) == before
     assert contents(other) == []
     assert not Path("absent").exists()
@@ -291,6 +294,6 @@ def test_a_config_that_is_wrong_is_one_clear_error(
 def test_a_password_in_a_config_is_not_told(tiermem: Command, other: Path) -> None:
     config = "{host: localhost, port: 1, password: hunter2}"
     write(f"vector_store: {{provider: chroma, config: {config}}}", "config.yaml")
-    done = tiermem("import", other, "--mem0", "config.yaml")
+    done = tiermem("store", "import", other, "--mem0", "config.yaml")
     assert done.is_one_error(2, "Extra fields not allowed: password")
     assert "hunter2" not in done.err

@@ -30,7 +30,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(
     tiermem: Command, other: Path, name: str
 ) -> None:
     os.mkfifo(name)
-    done = tiermem("import", other, name)
+    done = tiermem("store", "import", other, name)
     assert done.is_one_error(2, name, "is a named pipe", "standard input")
     assert contents(other) == []
 
@@ -46,7 +46,7 @@ FOREVER = b'{"content": "x", "agent_id": "a", "created_tick": 0, "expires_tick":
 def test_a_lifetime_that_is_too_long_is_refused_with_its_line(
     tiermem: Command, other: Path, how: list[str]
 ) -> None:
-    done = tiermem("import", other, write(GOOD + FOREVER), *how)
+    done = tiermem("store", "import", other, write(GOOD + FOREVER), *how)
     assert done.is_one_error(2, "in.jsonl, line 2: ", "too long", "--skip-bad")
     assert contents(other) == []
 
@@ -56,13 +56,13 @@ def test_a_full_tier_that_rejects_names_the_line(
     tiermem: Command, other: Path, how: list[str]
 ) -> None:
     strict = ["--set", "memory.on_tier_full=reject", "--set", "memory.max_pinned=1"]
-    done = tiermem("import", other, write(PIN + GOOD + PIN), *strict, *how)
+    done = tiermem("store", "import", other, write(PIN + GOOD + PIN), *strict, *how)
     assert done.is_one_error(1, "in.jsonl, line 3: pinned is full", "--skip-bad")
     assert contents(other) == []
 
 
 def test_a_dry_run_says_what_the_caps_would_move(tiermem: Command, other: Path) -> None:
-    done = tiermem("import", other, write(PIN * 7), "-n")
+    done = tiermem("store", "import", other, write(PIN * 7), "-n")
     assert "2 memories moved to a lower tier" in done.out
     assert contents(other) == []
 
@@ -74,7 +74,7 @@ def test_a_dry_run_embeds_nothing(
         raise AssertionError("a text went to the embedder")
 
     monkeypatch.setattr(OfflineEmbedder, "embed", sent)
-    assert tiermem("import", other, write(GOOD * 3), "-n").code == 0
+    assert tiermem("store", "import", other, write(GOOD * 3), "-n").code == 0
 
 
 # Leaving out what can't be kept
@@ -84,7 +84,7 @@ def test_bad_rows_can_be_left_out_and_are_named(tiermem: Command, other: Path) -
     bad = b'{"content": " "}\n', b"hello\n", FOREVER, b'{"content": "' + b"x" * 9_000_000 + b'"}\n'
     path = write(GOOD + b"".join(bad) + GOOD + b'{"content": "goo')
     for how, verb in (["--dry-run"], "would store"), ([], "stored"):
-        done = tiermem("import", other, path, "--skip-bad", "-a", "alice", *how)
+        done = tiermem("store", "import", other, path, "--skip-bad", "-a", "alice", *how)
         assert (done.code, done.err) == (0, "")
         first, second, *named = done.out.splitlines()
         assert first == f"{verb} 2 memories of 1 agent"
@@ -96,27 +96,27 @@ def test_bad_rows_can_be_left_out_and_are_named(tiermem: Command, other: Path) -
 
 def test_only_some_of_many_bad_rows_are_named(tiermem: Command, other: Path) -> None:
     path = write(GOOD + b"{}\n" * 9)
-    done = tiermem("import", other, path, "--skip-bad", "--json")
+    done = tiermem("store", "import", other, path, "--skip-bad", "--json")
     assert (done.json["memories"], done.json["left_out"]) == (1, 9)
     assert len(done.json["left_out_first"]) == 5
     assert done.json["left_out_first"][0]["place"] == "in.jsonl, line 2"
-    assert "and 4 more" in tiermem("import", other, path, "--skip-bad").out
+    assert "and 4 more" in tiermem("store", "import", other, path, "--skip-bad").out
 
 
 def test_pins_beyond_a_cap_that_rejects_can_be_left_out(tiermem: Command, other: Path) -> None:
     strict = ["--set", "memory.on_tier_full=reject", "--set", "memory.max_pinned=1"]
-    done = tiermem("import", other, write(PIN + GOOD + PIN), *strict, "--skip-bad")
+    done = tiermem("store", "import", other, write(PIN + GOOD + PIN), *strict, "--skip-bad")
     assert "stored 2 memories" in done.out
     assert "line 3: pinned is full" in done.out
 
 
 def test_every_bad_row_tells_of_the_way_to_leave_it_out(tiermem: Command, other: Path) -> None:
-    assert tiermem("import", other, write(b"{}\n")).is_one_error(2, "--skip-bad")
+    assert tiermem("store", "import", other, write(b"{}\n")).is_one_error(2, "--skip-bad")
 
 
 def test_a_bad_row_of_parquet_can_be_left_out(tiermem: Command, other: Path) -> None:
     pq.write_table(pa.table({"content": ["x", "y"], "metadata": ["{}", "{"]}), "in.parquet")
-    done = tiermem("import", other, "in.parquet", "-a", "alice", "--skip-bad")
+    done = tiermem("store", "import", other, "in.parquet", "-a", "alice", "--skip-bad")
     assert "stored 1 memory" in done.out
     assert "in.parquet, row 2: column metadata" in done.out
 
@@ -129,7 +129,7 @@ def test_an_export_that_the_system_refuses_is_no_wrong_use(
     tiermem: Command, other: Path, name: str
 ) -> None:
     write("in the way", "file")
-    assert tiermem("export", other, "--to", name).is_one_error(1, name)
+    assert tiermem("store", "export", other, "--out", name).is_one_error(1, name)
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
@@ -140,12 +140,12 @@ def test_an_export_to_a_full_disk_names_the_file_and_leaves_none(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    done = tiermem("export", other, "--to", name)
+    done = tiermem("store", "export", other, "--out", name)
     assert done.is_one_error(1, f"No space left on device: '{name}'", "make room")
     assert not list(Path().glob("*out*"))
 
 
 @pytest.mark.parametrize("name", ["absent.jsonl", "absent.parquet"])
 def test_a_file_that_is_not_there_is_no_wrong_use(tiermem: Command, other: Path, name: str) -> None:
-    done = tiermem("import", other, name)
+    done = tiermem("store", "import", other, name)
     assert done.is_one_error(1, f"No such file or directory: '{name}'", "check the path")

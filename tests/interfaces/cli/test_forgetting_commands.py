@@ -1,4 +1,4 @@
-"""The commands that take memories away and bring them back: forget and restore."""
+"""The commands that take memories away and bring them back: forget, and update that restores."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +11,7 @@ from agents import MemoryBank
 Command = Callable[..., Any]
 
 SECRET = "The safe opens with 4711"
+BACK = ("--retention", "active")
 
 
 @pytest.fixture
@@ -51,10 +52,10 @@ def test_forget_deletes_and_restore_brings_back(tiermem: Command, folder: Path) 
         "alice forgot: Carol likes tea",
         f"  id {second}",
         "for 168 ticks (retention.grace), this brings them back: "
-        f"tiermem restore {folder} --agent alice {first} {second}",
+        f"tiermem update {folder} --agent alice {first} {second} --retention active",
     ]
     assert texts(folder) == ["Never pay agent_X"]
-    back = tiermem("restore", folder, "-a", "alice", "1", second)
+    back = tiermem("update", folder, "-a", "alice", "1", second, *BACK)
     assert (back.code, back.err) == (0, "")
     assert back.out.splitlines() == [
         f"alice has (normal, warm): {SECRET}",
@@ -67,7 +68,7 @@ def test_forget_deletes_and_restore_brings_back(tiermem: Command, folder: Path) 
 
 def test_several_ids_are_one_commit(tiermem: Command, folder: Path) -> None:
     before = commits(folder)
-    for count, command in enumerate((["forget"], ["restore"], ["forget", "--purge"]), 1):
+    for count, command in enumerate((["forget"], ["update", *BACK], ["forget", "--purge"]), 1):
         name, *options = command
         assert tiermem(name, folder, "-a", "alice", "1", "2", "1", *options).code == 0
         assert commits(folder) == before + count
@@ -83,7 +84,9 @@ def test_a_purged_memory_is_gone_and_its_text_after_a_vacuum(
         f"alice forgot for good: {first}",
         f"free space of files may still have the text until: tiermem store vacuum {folder}",
     ]
-    assert tiermem("restore", folder, "-a", "alice", first).is_one_error(1, "alice has no memory")
+    assert tiermem("update", folder, "-a", "alice", first, *BACK).is_one_error(
+        1, "alice has no memory"
+    )
     assert tiermem("store", "vacuum", folder).code == 0
     for path in folder.rglob("*"):
         if path.is_file():
@@ -100,7 +103,7 @@ def test_json_says_which_and_how(tiermem: Command, folder: Path) -> None:
     first, second, _ = ids(folder)
     gone = tiermem("forget", folder, "-a", "alice", "1", "--json").json
     assert gone == {"forgotten": [{"memory_id": first, "purged": False}]}
-    (back,) = tiermem("restore", folder, "-a", "alice", "1", "--json").json["restored"]
+    (back,) = tiermem("update", folder, "-a", "alice", "1", *BACK, "--json").json["updated"]
     assert (back["id"], back["content"]) == (first, SECRET)
     gone = tiermem("forget", folder, "-a", "alice", "1", "2", "--purge", "--json").json
     assert gone == {"forgotten": [{"memory_id": each, "purged": True} for each in (first, second)]}
@@ -113,7 +116,7 @@ def test_restore_says_what_made_room(tiermem: Command, tmp_path: Path) -> None:
         gone = bank.agent("alice").add("the first", "critical")
         bank.agent("alice").update(gone.id, retention="archived")
         bank.agent("alice").add("the second", "critical")
-    assert tiermem("restore", folder, "-a", "alice", "1").out.splitlines() == [
+    assert tiermem("update", folder, "-a", "alice", "1", *BACK).out.splitlines() == [
         "alice has (critical, warm): the first",
         f"  id {gone.id}",
         "  critical was full, so this is important now: the second",
@@ -130,7 +133,7 @@ def test_a_pinned_memory_stays_and_so_do_the_others(
     assert state(folder) == before
 
 
-@pytest.mark.parametrize("command", [["forget"], ["forget", "--purge"], ["restore"]])
+@pytest.mark.parametrize("command", [["forget"], ["forget", "--purge"], ["update", *BACK]])
 def test_an_id_that_is_not_the_agents_changes_nothing(
     tiermem: Command, folder: Path, command: list[str]
 ) -> None:
@@ -150,5 +153,5 @@ def test_what_was_deleted_too_long_ago_stays_so(tiermem: Command, folder: Path) 
     assert tiermem("forget", folder, "-a", "alice", "1").code == 0
     with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
         bank.advance(168)
-    done = tiermem("restore", folder, "-a", "alice", "1")
+    done = tiermem("update", folder, "-a", "alice", "1", *BACK)
     assert done.is_one_error(1, "can no longer be restored")

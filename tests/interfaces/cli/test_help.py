@@ -15,6 +15,7 @@ from agents.interfaces.cli.app import _REPLACED, COMMANDS, _command
 Command = Callable[..., Any]
 
 NAMES = [name for entries in COMMANDS.values() for name, _, _ in entries]
+GROUPS = sorted({name.split()[0] for name in NAMES if " " in name})
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))
 
 
@@ -29,14 +30,14 @@ def shown(**environment: str) -> str:
     return done.stdout
 
 
-def test_every_command_has_one_line_in_a_panel() -> None:
+def test_every_command_and_every_group_has_a_line_in_a_panel() -> None:
     lines = shown().splitlines()
     for panel, entries in COMMANDS.items():
         if entries:
             start = next(i for i, line in enumerate(lines) if line.startswith(f"╭─ {panel} ─"))
-            for line, (name, _, _) in zip(lines[start + 1 :], entries, strict=False):
-                assert line.startswith(f"│ {name} ")
-            assert lines[start + 1 + len(entries)].startswith("╰─")
+            end = next(i for i, line in enumerate(lines) if i > start and line.startswith("╰─"))
+            rows = [line[2:].split()[0] for line in lines[start + 1 : end] if line[2] != " "]
+            assert rows == list(dict.fromkeys(name.split()[0] for name, _, _ in entries))
 
 
 def test_it_fits_a_terminal_of_80_columns() -> None:
@@ -76,7 +77,7 @@ def test_every_command_explains_itself(tiermem: Command, name: str) -> None:
     assert re.search(rf"Usage: tiermem {name}\b", done.out)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "token create", "token list", "token revoke"])
+@pytest.mark.parametrize("name", ["", *NAMES, *GROUPS])
 def test_the_help_of_a_command_names_values_and_fits_80_columns(
     tiermem: Command, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +130,7 @@ def test_a_typing_error_gets_a_suggestion(tiermem: Command) -> None:
     assert "Did you mean 'search'" in done.err
 
 
-@pytest.mark.parametrize("name", sorted({name.split()[0] for name in NAMES if " " in name}))
+@pytest.mark.parametrize("name", GROUPS)
 def test_a_group_lists_its_commands(tiermem: Command, name: str) -> None:
     below = [each.split()[1] for each in NAMES if each.startswith(f"{name} ")]
     for done in (tiermem(name), tiermem(name, "--help")):
@@ -155,7 +156,9 @@ def test_no_command_at_all_shows_the_help(tiermem: Command) -> None:
     assert "tiermem init crew" in done.out
 
 
-@pytest.mark.parametrize(("typed", "offered"), [("se", "search"), ("imp", "import")])
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("se", "search"), ("sto", "store"), ("store imp", "import")]
+)
 def test_a_shell_completes_commands(typed: str, offered: str) -> None:
     done = subprocess.run(
         [TIERMEM],
@@ -166,7 +169,7 @@ def test_a_shell_completes_commands(typed: str, offered: str) -> None:
             **os.environ,
             "_TIERMEM_COMPLETE": "complete_bash",
             "COMP_WORDS": f"tiermem {typed}",
-            "COMP_CWORD": "1",
+            "COMP_CWORD": str(len(typed.split())),
         },
     )
     assert offered in done.stdout.split()

@@ -40,19 +40,19 @@ def hostile() -> Iterator[list[str]]:
         yield ["doctor", folder]
         yield ["status", folder, "--tiers"]
         yield ["show", folder]
-        yield ["export", folder]
+        yield ["store", "export", folder]
         yield ["notes", folder, "-a", "alice"]
         yield ["notes", folder, "-a", "alice", "sync"]
         yield ["add", folder, "-a", "alice", "text"]
         yield ["search", folder, "-a", "alice", "query"]
         yield ["pin", folder, "-a", "alice", "1"]
-        yield ["update", folder, "-a", "alice", "1", "text"]
+        yield ["update", folder, "-a", "alice", "1", "--text", "text"]
         yield ["show", folder, "-a", "alice", "--key", "diet"]
         yield ["unpin", folder, "-a", "alice", "1"]
         yield ["forget", folder, "-a", "alice", "1"]
         yield ["forget", folder, "-a", "alice", "1", "--purge"]
-        yield ["restore", folder, "-a", "alice", "1"]
-        yield ["import", folder, "rows.jsonl"]
+        yield ["update", folder, "-a", "alice", "1", "--retention", "active"]
+        yield ["store", "import", folder, "rows.jsonl"]
         if folder != "foreign":  # whether a journal is one, a token does not ask
             yield ["token", "create", folder, "-a", "alice"]
         yield ["token", "revoke", folder, "alice"]
@@ -125,7 +125,7 @@ def hostile() -> Iterator[list[str]]:
     for number in ("-1", HUGE, f"-{HUGE}", "1e3", "nan", "٣x", "", ANSI, BYTES):
         yield ["show", "run", "--tick", number]
         yield ["why", "run", "-a", "alice", "--tick", number]
-        yield ["notes", "crew", "-a", "alice", "search", "query", "--max-results", number]
+        yield ["notes", "crew", "-a", "alice", "search", "query", "--limit", number]
         yield ["notes", "crew", "-a", "alice", "search", "query", "--min-score", f"{number}9"]
         yield ["run", "mine/stones.yaml", "--out", "new", "--seed", number]
         yield ["run", "mine/stones.yaml", "--out", "new", "--ticks", number]
@@ -147,8 +147,8 @@ def hostile() -> Iterator[list[str]]:
     for plot in ("nowhere/x.svg", "crew", "/dev/null/x.svg", f"{LONG}.svg"):
         yield ["diff", "run", "run", "--plot", plot]
     for path in ("nowhere", "plain.txt", "foreign", "mine", "a\nb", ANSI, BYTES, LONG):
-        yield ["trust", path]
-        yield ["trust", path, "--remove"]
+        yield ["store", "trust", path]
+        yield ["store", "trust", path, "--remove"]
     yield from (
         ["token", "list", "nowhere"],
         ["token", "steal", "crew"],
@@ -172,9 +172,9 @@ def hostile() -> Iterator[list[str]]:
         ["show", "crew", "-a", "zed", "--key", "diet"],
         ["show", "crew", "-a", "alice", "--key", LONG],
         ["show", "crew", "-a", "alice", "--key", ""],
-        ["update", "crew", "-a", "alice", "99", "text"],
-        ["update", "crew", "-a", "alice", "1", " "],
-        ["update", "crew", "-a", "alice", "1", "text", "--tier", ANSI],
+        ["update", "crew", "-a", "alice", "99", "--text", "text"],
+        ["update", "crew", "-a", "alice", "1", "--text", " "],
+        ["update", "crew", "-a", "alice", "1", "--text", "text", "--tier", ANSI],
         ["add", "crew", "-a", "alice", "text", "--key", LONG],
         ["search", "crew", "-a", "alice", "text", "--filter", ANSI],
         ["search", "crew", "-a", "alice", "text", "--filter", '{"' + '$not":{"' * 900],

@@ -57,10 +57,12 @@ def test_its_code_is_not_run(tmp_path: Path, engine: tuple[object, ...]) -> None
     code = run / "code" / "worlds_for_tests.py"
     code.write_text(f"import pathlib\npathlib.Path({str(seen)!r}).touch()\n{code.read_text()}")
     refused = run_command("store", "merge", run, "--out", out)
-    assert refused.is_one_error(1, "run the code of 'worlds_for_tests:Stones'", "tiermem trust")
+    assert refused.is_one_error(
+        1, "run the code of 'worlds_for_tests:Stones'", "tiermem store trust"
+    )
     assert not out.exists()
     assert not seen.exists()
-    assert run_command("trust", run).code == 0
+    assert run_command("store", "trust", run).code == 0
     assert run_command("store", "merge", run, "--out", out).code == 0
     assert seen.exists()
 
@@ -74,7 +76,7 @@ def test_its_servers_are_not_asked(
     with OpenAIServer() as server:
         change(run, **{section: endpoint(server)}, simulation={"policy": "llm"})
         refused = run_command("store", "merge", run, "--out", out)
-        assert refused.is_one_error(1, server.url, "tiermem trust")
+        assert refused.is_one_error(1, server.url, "tiermem store trust")
         assert not server.requests
     assert not out.exists()
 

@@ -120,7 +120,7 @@ def test_a_search_gives_what_memory_search_gives(notes: Command, folder: Path) -
 
 
 def test_a_search_can_be_narrowed(notes: Command) -> None:
-    assert len(notes("search", "green tea", "--max-results", 1, "--json").json) == 1
+    assert len(notes("search", "green tea", "--limit", 1, "--json").json) == 1
     every = notes("search", "bicycles", "--min-score", 0, "--json").json
     assert len(every) > len(notes("search", "bicycles", "--min-score", 0.5, "--json").json) == 1
 
@@ -407,7 +407,7 @@ def test_what_does_not_go_together_is_one_clear_error(
         ["get", "MEMORY.md", "--from", "0"],
         ["get", "MEMORY.md", "--lines", "-1"],
         ["get", "MEMORY.md", "--lines", "many"],
-        ["search", "tea", "--max-results", "-1"],
+        ["search", "tea", "--limit", "-1"],
         ["search", "tea", "--min-score", "nan"],
         ["search", "tea", "--min-score", "1.5"],
     ],

@@ -173,8 +173,8 @@ def test_on_a_terminal_the_time_left_goes_down_between_two_steps(
 
 def test_a_runs_folder_gets_one_answer_from_every_command(tiermem: Command, whole: Path) -> None:
     for command in (
-        ["status", whole], ["export", whole], ["doctor", whole], ["store", "rebuild", whole],
-        ["store", "vacuum", whole], ["add", whole, "-a", "alice", "x"],
+        ["status", whole], ["doctor", whole], ["store", "export", whole],
+        ["store", "rebuild", whole], ["store", "vacuum", whole], ["add", whole, "-a", "alice", "x"],
     ):  # fmt: skip
         done = tiermem(*command)
         assert done.is_one_error(

@@ -90,7 +90,7 @@ def test_a_result_that_can_not_be_printed_is_an_error(place: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_an_import_that_is_stopped_says_that_nothing_was_stored(place: Path, number: int) -> None:
     with subprocess.Popen(
-        [TIERMEM, "import", "crew", "-"],
+        [TIERMEM, "store", "import", "crew", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place,
     ) as process:  # fmt: skip
         assert process.stdin is not None

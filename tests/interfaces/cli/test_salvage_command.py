@@ -1,4 +1,4 @@
-"""``tiermem export --salvage``: what is whole of a damaged bank."""
+"""``tiermem store export --salvage``: what is whole of a damaged bank."""
 
 import hashlib
 import json
@@ -44,12 +44,12 @@ def texts(path: Path) -> list[str]:
 
 
 def test_a_damaged_shelf_costs_no_memory(tiermem: Command, folder: Path) -> None:
-    sound = tiermem("export", folder).out
+    sound = tiermem("store", "export", folder).out
     change(folder, "UPDATE shelf SET content = 'the mill burnt' WHERE agent = 'bob'")
     before = look(folder)
-    assert tiermem("export", folder, "--to", "out.jsonl").code == 1
+    assert tiermem("store", "export", folder, "--out", "out.jsonl").code == 1
     assert not Path("out.jsonl").exists()
-    done = tiermem("export", folder, "--salvage")
+    done = tiermem("store", "export", folder, "--salvage")
     assert done.code == 0
     assert done.out == sound
     assert "every memory of the bank is whole" in done.err
@@ -59,7 +59,7 @@ def test_a_damaged_shelf_costs_no_memory(tiermem: Command, folder: Path) -> None
 def test_what_is_missing_is_said_and_is_a_failure(tiermem: Command, folder: Path) -> None:
     change(folder, "DELETE FROM shelf WHERE agent = 'bob'")
     change(folder, "UPDATE commits SET events = '[]' WHERE id = 4")
-    done = tiermem("export", folder, "--salvage", "--to", "out.jsonl")
+    done = tiermem("store", "export", folder, "--salvage", "--out", "out.jsonl")
     assert done.code == 1
     assert texts(Path("out.jsonl")) == [
         "alice knows the well",
@@ -73,14 +73,14 @@ def test_what_is_missing_is_said_and_is_a_failure(tiermem: Command, folder: Path
 
 def test_the_missing_memories_are_counted(tiermem: Command, folder: Path) -> None:
     change(folder, "UPDATE commits SET events = '[]' WHERE id = 1")
-    done = tiermem("export", folder, "--salvage", "--to", "out.parquet")
+    done = tiermem("store", "export", folder, "--salvage", "--out", "out.parquet")
     assert done.code == 1
     assert "alice: 1 memory missing" in done.err
     assert Path("out.parquet").exists()
 
 
 def test_one_agent_can_be_salvaged(tiermem: Command, folder: Path) -> None:
-    done = tiermem("export", folder, "--salvage", "--agent", "bob", "--to", "out.jsonl")
+    done = tiermem("store", "export", folder, "--salvage", "--agent", "bob", "--out", "out.jsonl")
     assert done.code == 0
     assert texts(Path("out.jsonl")) == ["bob knows the well", "bob saw the mill"]
 
@@ -88,7 +88,7 @@ def test_one_agent_can_be_salvaged(tiermem: Command, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["crew", "--to", "out.txt"], "what sort of file"),
+        (["crew", "--out", "out.txt"], "what sort of file"),
         (["crew", "--agent", "carol"], "no agent carol"),
         (["crew", "--agent", "."], "agent"),
         (["nowhere"], "no bank in nowhere"),
@@ -103,7 +103,7 @@ def test_bad_input_is_one_clear_error(
         Path(name).mkdir()
         (Path(name) / "journal.db").write_bytes(data)
         (Path(name) / "bank.id").write_text("an id\n")
-    done = tiermem("export", "--salvage", *arguments)
+    done = tiermem("store", "export", "--salvage", *arguments)
     assert done.code in (1, 2)
     assert said in done.err
     assert "Traceback" not in done.err
@@ -114,7 +114,7 @@ def test_acknowledged_commits_that_the_log_lost_are_missing(tiermem: Command, fo
         bank.agent("alice").add("acknowledged")
         shutil.copytree(folder, "kept")  # as a kill leaves it
     Path("kept/journal.db-wal").write_bytes(b"")
-    done = tiermem("export", "kept", "--salvage", "--to", "out.jsonl")
+    done = tiermem("store", "export", "kept", "--salvage", "--out", "out.jsonl")
     assert done.code == 1
     assert "1 acknowledged commits at the end (5)" in done.err
     assert "acknowledged" not in texts(Path("out.jsonl"))

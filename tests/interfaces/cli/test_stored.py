@@ -42,7 +42,7 @@ def started(*arguments: object) -> "subprocess.Popen[str]":
 def test_commands_leave_mem0s_store_to_sync(tiermem: Command) -> None:
     tiermem("init", "crew")
     assert tiermem("add", "crew", "--agent", "a", "one").code == 0
-    assert tiermem("import", "crew", write(ROWS)).code == 0
+    assert tiermem("store", "import", "crew", write(ROWS)).code == 0
     assert not Path("crew/chroma").exists()
     done = tiermem("store", "sync", "crew")
     assert (done.code, done.out) == (0, "wrote 4 memories to mem0's store\n")
@@ -96,7 +96,9 @@ def test_a_command_imports_what_it_needs(tiermem: Command, arguments: tuple[str,
 def test_an_import_whose_store_fails_is_done_and_says_so(tiermem: Command) -> None:
     tiermem("init", "crew", "--set", "storage.sync=commit")
     in_the_way = write("no folder", "crew/chroma")
-    with started("import", "crew", write(ROWS)) as child:  # Chroma remembers that a path failed
+    with started(
+        "store", "import", "crew", write(ROWS)
+    ) as child:  # Chroma remembers that a path failed
         out, err = ended(child)
     assert (child.returncode, out) == (0, "stored 3 memories of 1 agent\n")
     assert "the memories are kept, but mem0's store lacks some" in err
@@ -118,7 +120,7 @@ def test_an_import_that_is_interrupted_after_its_commit_says_that_it_is_stored(
     with monkeypatch.context() as patch:
         patch.setattr(StoreSync, "push", interrupted)
         patch.setattr(StoreSync, "catch_up", lambda _: None)
-        done = tiermem("import", "crew", path)
+        done = tiermem("store", "import", "crew", path)
     assert (done.code, done.err) == (130, "tiermem: stopped; what it stored is kept\n")
     assert len(contents(Path("crew"))) == 3
 
@@ -130,7 +132,7 @@ def test_an_import_that_is_interrupted_before_its_commit_stores_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("agents.engine.write.add_new", interrupted)
-    done = tiermem("import", bank, write(ROWS))
+    done = tiermem("store", "import", bank, write(ROWS))
     assert (done.code, done.out) == (130, "")
     assert "nothing was stored" in done.err
     assert contents(bank) == []
@@ -142,6 +144,7 @@ def test_what_is_stored_and_can_not_be_printed_is_not_to_be_repeated(tiermem: Co
         sys.executable,
         "-m",
         "agents.interfaces.cli.app",
+        "store",
         "import",
         "crew",
         str(write(ROWS)),

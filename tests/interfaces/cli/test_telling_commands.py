@@ -75,10 +75,10 @@ def test_a_teller_of_an_imported_memory_can_be_believed(
 ) -> None:
     tiermem("social", "tell", folder, "-a", "alice", "1", "--to", "bob")
     rows, other = tmp_path / "bob.jsonl", tmp_path / "other"
-    assert tiermem("export", folder, "-a", "bob", "--to", rows).code == 0
+    assert tiermem("store", "export", folder, "-a", "bob", "--out", rows).code == 0
     with MemoryBank.open(other, storage={"sync": "manual"}) as bank:
         bank.agent("dan").add(RAIN)
-    assert tiermem("import", other, rows).code == 0
+    assert tiermem("store", "import", other, rows).code == 0
     done = tiermem("social", "believe", other, "-a", "bob", "alice", "0.3")
     assert done.out == "bob trusts alice: 0.3\n"
     with MemoryBank.open(other) as bank:

@@ -1,4 +1,4 @@
-"""``tiermem trust``, and what commands refuse to do for banks and runs of somebody else."""
+"""``tiermem store trust``, and what commands refuse to do for banks and runs of somebody else."""
 
 import shutil
 from pathlib import Path
@@ -45,9 +45,9 @@ def test_a_strangers_qdrant_store_runs_nothing(tmp_path: Path) -> None:
     assert "which can hold code" in run_command("doctor", folder).out
     for command in ("add BANK -a alice hi", "store rebuild BANK", "store vacuum BANK"):
         words = [folder if word == "BANK" else word for word in command.split()]
-        assert run_command(*words).is_one_error(1, "which can hold code", "tiermem trust")
-    for command in ("status", "export", "show"):
-        assert run_command(command, folder).code == 0
+        assert run_command(*words).is_one_error(1, "which can hold code", "tiermem store trust")
+    for command in (["status"], ["store", "export"], ["show"]):
+        assert run_command(*command, folder).code == 0
     assert "hello" in run_command("search", folder, "-a", "alice", "hello").out
     assert not (tmp_path / "ran").exists()
 
@@ -67,7 +67,7 @@ def test_a_strangers_checkpoint_sends_no_key(
         assert refused.is_one_error(1, "your API key to the embedder openai at http://127.0.0.1")
         assert "trust" in run_command("doctor", tmp_path / "crew").out
         assert not server.requests
-        assert run_command("trust", tmp_path / "crew").code == 0
+        assert run_command("store", "trust", tmp_path / "crew").code == 0
         assert run_command("search", tmp_path / "crew", "-a", "alice", "what?").code == 0
         assert server.requests
 
@@ -88,7 +88,9 @@ def test_the_code_of_a_strangers_run_is_not_run(
 ) -> None:
     name, *options = command
     refused = run_command(name, strange_run, *options)
-    assert refused.is_one_error(1, "run the code of 'worlds_for_tests:Stones'", "tiermem trust")
+    assert refused.is_one_error(
+        1, "run the code of 'worlds_for_tests:Stones'", "tiermem store trust"
+    )
     assert not (tmp_path / "seen").exists()
     assert run_command("show", strange_run).code == 0
 
@@ -96,14 +98,14 @@ def test_the_code_of_a_strangers_run_is_not_run(
 def test_a_trusted_run_goes_on_and_its_code_may_be_mended(
     strange_run: Path, tmp_path: Path
 ) -> None:
-    done = run_command("trust", strange_run)
+    done = run_command("store", "trust", strange_run)
     assert done.out.startswith(f"{strange_run} is trusted, and may run the code of 'worlds_for_")
     assert run_command("resume", strange_run, "--ticks", 3).code == 0
     assert (tmp_path / "seen").exists()
     code = strange_run / "code" / "worlds_for_tests.py"
     code.write_text(code.read_text() + "\n# mended\n")
     assert run_command("resume", strange_run, "--ticks", 4).code == 0
-    assert run_command("trust", "--remove", strange_run).code == 0
+    assert run_command("store", "trust", "--remove", strange_run).code == 0
     assert run_command("resume", strange_run, "--ticks", 5).is_one_error(1, "run the code")
 
 
@@ -170,7 +172,7 @@ def test_a_server_tells_of_tokens_that_came_with_a_bank(
     with MemoryBank.open(folder) as bank:
         check_served(bank, folder)
     assert "its tokens may be known to others" in capsys.readouterr().err
-    assert run_command("trust", folder).code == 0
+    assert run_command("store", "trust", folder).code == 0
     with MemoryBank.open(folder) as bank:
         check_served(bank, folder)
     assert capsys.readouterr().err == ""
@@ -190,19 +192,23 @@ def test_an_untrusted_bank_that_cannot_embed_is_not_served(tmp_path: Path) -> No
 def test_the_list_is_printed(tmp_path: Path) -> None:
     with stranger(tmp_path):
         assert run_command("init", tmp_path / "crew").code == 0
-    assert run_command("trust", "--list").out == "trusted: nothing\n"
-    assert run_command("trust", tmp_path / "crew").out == f"{tmp_path / 'crew'} is trusted\n"
-    assert run_command("trust", "--list", "--json").json == [
+    assert run_command("store", "trust", "--list").out == "trusted: nothing\n"
+    assert (
+        run_command("store", "trust", tmp_path / "crew").out == f"{tmp_path / 'crew'} is trusted\n"
+    )
+    assert run_command("store", "trust", "--list", "--json").json == [
         {"path": str(tmp_path / "crew"), "kind": "bank"}
     ]
-    assert run_command("trust", "--remove", tmp_path / "crew").code == 0
-    assert run_command("trust", "--remove", tmp_path / "crew").is_one_error(2, "not in the list")
+    assert run_command("store", "trust", "--remove", tmp_path / "crew").code == 0
+    assert run_command("store", "trust", "--remove", tmp_path / "crew").is_one_error(
+        2, "not in the list"
+    )
 
 
 @pytest.mark.parametrize("arguments", [(), ("--remove",), ("--list", "crew")])
 def test_wrong_use_is_one_error(arguments: tuple[str, ...], command: Command) -> None:
-    assert command("trust", *arguments).is_one_error(2, "tiermem trust PATH")
+    assert command("store", "trust", *arguments).is_one_error(2, "tiermem store trust PATH")
 
 
 def test_what_is_nowhere_is_not_trusted(tmp_path: Path) -> None:
-    assert run_command("trust", tmp_path / "nothing").code == 1
+    assert run_command("store", "trust", tmp_path / "nothing").code == 1

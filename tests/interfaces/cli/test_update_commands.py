@@ -33,19 +33,51 @@ def test_a_key_supersedes_and_history_has_both(tiermem: Command, folder: Path) -
 
 
 def test_update_takes_an_id_and_keeps_the_rest(tiermem: Command, folder: Path) -> None:
-    done = tiermem("update", folder, "-a", "alice", "2", "Bob", "sells", "fish", "--json")
-    assert done.json["content"] == "Bob sells fish"
-    assert done.json["metadata"]["place"] == "sea"
-    for name in ("2", "3", done.json["id"]):
+    update = ("update", folder, "-a", "alice", "--json")
+    (new,) = tiermem(*update, "2", "--text", "Bob sells fish").json["updated"]
+    assert new["content"] == "Bob sells fish"
+    assert new["metadata"]["place"] == "sea"
+    for name in ("2", "3", new["id"]):
         told = tiermem("show", folder, "-a", "alice", "--key", name, "--json").json["results"]
         assert [each["content"] for each in told] == ["Bob sells boats", "Bob sells fish"]
     assert "nothing" in tiermem("show", folder, "-a", "alice", "--key", "nowhere").out
-    low = tiermem("update", folder, "-a", "alice", "1", "I fast", "--tier", "low", "--json").json
+    (low,) = tiermem(*update, "1", "--text", "I fast", "--tier", "low").json["updated"]
     assert low["tier"] == "low"
-    value = ("--value", '{"days": [1]}', "--json")
-    assert tiermem("update", folder, "-a", "alice", low["id"], "I eat", *value).json["value"] == {
-        "days": [1]
-    }
+    more = ("--text", "I eat", "--value", '{"days": [1]}')
+    assert tiermem(*update, low["id"], *more).json["updated"][0]["value"] == {"days": [1]}
+
+
+def test_update_moves_memories_all_or_none(tiermem: Command, folder: Path) -> None:
+    update = ("update", folder, "-a", "alice")
+    done = tiermem(*update, "1", "2", "--tier", "low", "--temperature", "cold")
+    assert done.out.splitlines()[::2] == [
+        "alice has (low, cold): I eat meat",
+        "alice has (low, cold): Bob sells boats",
+    ]
+    assert tiermem(*update, "1", "ffff", "--tier", "critical").code == 1
+    assert tiermem(*update, "1", "--retention", "archived").code == 0
+    (row,) = tiermem("show", folder, "-a", "alice", "--json").json
+    assert (row["memory"], row["tier"]) == ("Bob sells boats", "low")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["1"], "what is to change"),
+        (["1", "I am vegan"], "what is to change"),
+        (["1", "2", "--text", "I am vegan"], "a new text is for one memory"),
+        (["1", "--retention", "deleted"], "active or archived"),
+        (["1", "--retention", "gone"], "gone"),
+        (["1", "--value", "{}"], "a new value comes with a content"),
+        (["1", "--temperature", "cold"], "pinned"),
+    ],
+)
+def test_a_wrong_update_is_one_error(
+    tiermem: Command, folder: Path, arguments: list[str], why: str
+) -> None:
+    done = tiermem("update", folder, "-a", "alice", *arguments)
+    assert done.is_one_error(done.code, why)
+    assert done.code > 0
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def test_damage_names_the_agents_that_it_touches(tiermem: Command) -> None:
     row = only(done, "journal", "problem")
     assert "agents touched: bob;" in row["said"]
     assert "2 memories of 2 agents can be saved, which is all" in row["said"]
-    assert "tiermem export crew --salvage" in row["todo"]
+    assert "tiermem store export crew --salvage" in row["todo"]
 
 
 def test_a_lost_cold_memory_is_found_behind_a_snapshot(

@@ -14,7 +14,7 @@ import pytest
 
 import warm_children
 from agents import MemoryBank
-from agents.interfaces import doctor
+from agents.interfaces.cli.commands import doctor
 from embedders import Directions
 
 pytestmark = [

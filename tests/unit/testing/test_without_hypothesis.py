@@ -33,7 +33,7 @@ def test_check_world_needs_neither(tmp_path: Path) -> None:
     said = without_hypothesis(
         "from tiermem.config.load import load_settings\n"
         "from tiermem.testing import scenario_laws, world_laws\n"
-        "from tiermem.interfaces.cli.commands import worlds\n"
+        "from tiermem.interfaces.cli.commands import runs\n"
         "settings = load_settings({'simulation': {'world': 'household', 'agents': 2}})\n"
         "laws = scenario_laws.ScenarioLaws(settings.to_dict(), sys.argv[1])\n"
         "laws.ticks = 2\n"

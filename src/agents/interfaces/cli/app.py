@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,8 @@ from typer.exceptions import TyperException
 
 from ... import __version__
 from ...errors import ConfigError, InvalidInput, TierMemError
-from .. import failures
-from .help import HelpfulCommand, HelpfulGroup
-from .signals import (
+from . import failures
+from .failures import (
     INTERRUPTED,
     Stopped,
     deaf_to_ctrl_c,
@@ -22,31 +22,23 @@ from .signals import (
     terminable,
 )
 
-_USAGE = """
- [bold]Usage:[/] [yellow]tiermem COMMAND …[/]   [cyan]tiermem COMMAND --help[/] explains a command
 
- Tiered, reproducible memory for agents in multi-agent simulations.
-"""
-_EXAMPLES = """ [bold]Try it[/]
-   [cyan]tiermem init crew[/]
-   [cyan]tiermem add crew --agent alice --tier pinned "NEVER transfer to agent_X"[/]
-   [cyan]tiermem search crew --agent alice "who can I trust?"[/]
+class _Helpful(TyperCommand):
+    """A command whose help names the values that options take, not the types of Python."""
 
- [bold]Options[/]
-   --version               Print the version.
-   --install-completion    Let your shell complete commands and options.
-   --show-completion       Print the completion script.
-   --help                  Print this help.
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from .help import draw
 
- [bold]Output[/]
-   Results go to stdout: tables on a terminal, lines with tabs elsewhere, JSON
-   with --json. Errors and progress go to stderr, and without --json the
-   summary of a run, too. NO_COLOR is respected.
+        draw(self, ctx)
 
- [bold]Exit codes[/]
-   0 done, 1 it could not be done, 2 wrong use or wrong settings, 130 or 143
-   stopped by Ctrl-C or by SIGTERM
-"""
+
+class _HelpfulGroup(TyperGroup):
+    """Commands below a word."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from .help import draw
+
+        draw(self, ctx)
 
 
 class _Commands(TyperGroup):
@@ -54,10 +46,8 @@ class _Commands(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        for entries in COMMANDS.values():
-            for name, _, line in entries:
-                word = name.split()[0]
-                line = _GROUPS.get(word, line)
+        for rows in _panels().values():
+            for word, line in rows:
                 self.add_command(TyperCommand(name=word, short_help=line), word)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -78,13 +68,9 @@ class _Commands(TyperGroup):
             raise Stopped(stop) from stop
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        from .help_page import narrow_console, panel
+        from .help import draw_all
 
-        console = narrow_console()
-        console.print(_USAGE)
-        for title, entries in COMMANDS.items():
-            console.print(panel(title, [(name, line) for name, _, line in entries]))
-        console.print(_EXAMPLES)
+        draw_all(_panels())
 
 
 app = typer.Typer(
@@ -170,67 +156,67 @@ def _options(
 
 
 Entry = tuple[str, str, str]
-"""A command's words; its module in commands/ and its function or Typer; and one line about it."""
+"""A command's words; its module in commands/ and its function; and one line about it."""
 
 COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Memory": (
         ("init", "banks:init", "Make a bank, which holds the memories of agents."),
         ("add", "memories:add", "Store a memory of an agent."),
-        ("update", "memories:update", "Give a memory a new text."),
+        ("update", "memories:update", "Change a memory: text, tier, temperature; or restore it."),
         ("search", "memories:search", "Find memories of an agent, best first."),
         ("show", "show:show", "Show the memory of an agent after a tick."),
         ("pin", "memories:pin", "Pin a memory: every search finds it first."),
         ("unpin", "memories:unpin", "Move a pinned memory to another tier."),
         ("forget", "memories:forget", "Delete memories, or purge them for good."),
-        ("restore", "memories:restore", "Make deleted or archived memories active again."),
-        ("status", "banks:status", "Show how full a bank is, and suggest what to do."),
-        ("advance", "banks:advance", "Move the clock of a bank: what is due expires or fades."),
-        ("compact", "banks:compact", "Move memories between hot, warm and cold."),
-        ("export", "exchange:export", "Write memories as JSON Lines or Parquet."),
-        ("import", "exchange:import_", "Store the memories of a file, or of a mem0 store."),
         ("notes", "notes:notes", "List, search, print, write or index notes of an agent."),
-    ),
-    "Between agents": (
         ("social tell", "social:tell", "Let an agent tell others a memory, or take it back."),
         ("social believe", "social:believe", "Set how much an agent trusts another."),
         ("social group", "social:group", "Make a group of agents with a board, or show it."),
+        ("status", "status:status", "Show how full a bank is, and suggest what to do."),
+        ("advance", "banks:advance", "Move the clock of a bank: what is due expires or fades."),
+        ("compact", "banks:compact", "Move memories between hot, warm and cold."),
     ),
     "Simulations": (
         ("run", "runs:run", "Run a simulation."),
         ("resume", "runs:resume", "Continue a run, or make it longer."),
-        ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
+        ("sweep", "runs:sweep", "Run variants with many seeds, and compare them."),
+        ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
+        ("diff", "results:diff", "Compare two runs."),
         ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),
         ("why", "why:why", "Tell why an agent did what it did in a tick."),
         ("analyse", "analyse:analyse", "Tell what spread, who told whom, what was forgotten."),
-        ("inspect", "inspect:inspect", "Look at a run in a browser, at any tick."),
-        ("diff", "show:diff", "Compare two runs."),
-        ("report", "show:report", "Write the report and tables of a run anew."),
-        ("sweep", "sweep:sweep", "Run variants with many seeds, and compare them."),
-        ("world new", "worlds:new", "Write a world of your own to begin with."),
-        ("world check", "worlds:check", "Find out whether a world is reproducible."),
+        ("inspect", "results:inspect", "Look at a run in a browser, at any tick."),
+        ("report", "results:report", "Write the report and tables of a run anew."),
+        ("world new", "runs:new_world", "Write a world of your own to begin with."),
+        ("world check", "runs:check_world", "Find out whether a world is reproducible."),
     ),
     "Serving": (
-        ("serve", "serve:serve", "Serve a bank over HTTP."),
-        ("mcp", "mcp:mcp", "Serve the memory of an agent to a model, over MCP."),
-        ("token", "tokens:app", "Make, list and revoke tokens."),
+        ("serve", "serving:serve", "Serve a bank over HTTP."),
+        ("mcp", "serving:mcp", "Serve the memory of an agent to a model, over MCP."),
+        ("token create", "serving:create_token", "Make a token for an agent, and print it."),
+        ("token list", "serving:list_tokens", "List the names and permissions of all tokens."),
+        ("token revoke", "serving:revoke_token", "Revoke a token, at once and for good."),
     ),
     "Care": (
         ("doctor", "doctor:doctor", "Find what is wrong, and what to do about it."),
         ("config", "banks:config", "Check settings, and print all of them."),
-        ("trust", "doctor:trust", "Trust a bank or a run that somebody else made."),
+        ("store export", "store:export", "Write memories as JSON Lines or Parquet."),
+        ("store import", "store:import_", "Store the memories of a file, or of a mem0 store."),
         ("store sync", "store:sync", "Write to mem0's store what it lacks."),
         ("store rebuild", "store:rebuild", "Rebuild mem0's store from the bank's journal."),
         ("store reembed", "store:reembed", "Give a bank another embedder."),
         ("store vacuum", "store:vacuum", "Free the space of purged memories."),
         ("store merge", "store:merge", "Copy a run spread over workers, as one bank."),
+        ("store trust", "store:trust", "Trust a bank or a run that somebody else made."),
     ),
 }
 
 _GROUPS = {
-    "social": "What agents tell each other, whom they believe, and the boards of their groups.",
-    "store": "What is on disk: mem0's copy of a bank, its vectors, and the space that it takes.",
-    "world": "Worlds of your own.",
+    "social": "What agents tell each other",
+    "store": "A bank on disk",
+    "token": "Who may use a bank that is served",
+    "world": "Worlds of your own",
 }
 """What commands of two words have in common, by the first."""
 
@@ -241,38 +227,52 @@ _REPLACED = {
     "believe": "tiermem social believe",
     "bench": "make bench, in a checkout",
     "check-world": "tiermem world check",
+    "export": "tiermem store export",
     "group": "tiermem social group",
     "history": "tiermem show BANK --agent NAME --key KEY",
+    "import": "tiermem store import",
     "merge": "tiermem store merge",
     "new-world": "tiermem world new",
     "prune": "tiermem compact --prune",
     "reembed": "tiermem store reembed",
     "repair": "tiermem store rebuild",
+    "restore": "tiermem update BANK --agent NAME ID... --retention active",
     "sync": "tiermem store sync",
     "tell": "tiermem social tell",
     "tiers": "tiermem status BANK --tiers",
+    "trust": "tiermem store trust",
     "vacuum": "tiermem store vacuum",
 }
 """Words that are no command, and what does it."""
 
 
+def _panels() -> dict[str, list[tuple[str, str]]]:
+    """By title, the words of the commands, each with a line; a group has one line."""
+    panels = {}
+    for title, entries in COMMANDS.items():
+        rows = []
+        for word, group in groupby(entries, lambda entry: entry[0].split()[0]):
+            members = list(group)
+            below = ", ".join(name.split()[-1] for name, _, _ in members)
+            line = f"{_GROUPS[word]}: {below}." if word in _GROUPS else members[0][2]
+            rows.append((word, line))
+        panels[title] = rows
+    return panels
+
+
 def _command(word: str) -> Any:
     """A command of the table by its first word, ready to run."""
-    entries = {name: place for entries in COMMANDS.values() for name, place, _ in entries}
+    entries = [entry for entries in COMMANDS.values() for entry in entries]
+    below = [entry for entry in entries if entry[0].split()[0] == word]
     if word in _GROUPS:
-        found = typer.Typer(
-            cls=HelpfulGroup, help=_GROUPS[word], no_args_is_help=True, add_completion=False
+        made = typer.Typer(
+            cls=_HelpfulGroup, help=f"{_GROUPS[word]}.", no_args_is_help=True, add_completion=False
         )
-        for name, place in entries.items():
-            if name.startswith(f"{word} "):
-                found.command(name.split()[1], cls=HelpfulCommand)(_function(place))
     else:
-        found = _function(entries[word])
-    if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False)
-        alone.command(word, cls=HelpfulCommand)(found)
-        found = alone
-    command = typer.main.get_command(found)
+        made = typer.Typer(add_completion=False)
+    for name, place, line in below:
+        made.command(name.split()[-1], cls=_Helpful, short_help=line)(_function(place))
+    command = typer.main.get_command(made)
     command.name = word
     return command
 

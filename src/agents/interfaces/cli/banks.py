@@ -1,21 +1,27 @@
-"""How commands reach a bank: the bank itself, or a copy that leaves the bank to its users.
+"""How commands reach a bank, and how they name a memory of it.
+
+They have the bank itself, or a copy that leaves the bank to its users.
 
 The engine is imported when a bank is opened, so that the help of a command appears at once.
 """
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ...errors import BankError, NoteRefused
+from typer import Argument, Option
+
+from ...errors import BankError, InvalidInput, NoteRefused
+from ...memory.records import id_prefix, sequence_of, short_id, whole_id
 from ...memory.requests import check_agent_id
-from ...memory.words import first_of
+from ...memory.words import counted, first_of
+from .failures import drop_output, telling
 from .options import flags, tell_idle
 from .output import say
-from .signals import drop_output, telling
 
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
@@ -148,10 +154,10 @@ def copied_with_notes(
     from ...notes.opening import look_at_files
 
     with copied(folder) as bank:
-        own, seen = look_at_files(bank.engine, folder, agent)
+        notes, seen = look_at_files(bank.engine, folder, agent)
         if not seen.problems:
             check_agent(bank, folder, agent)
-        yield bank, AgentNotes(own), seen
+        yield bank, AgentNotes(notes), seen
 
 
 @contextmanager
@@ -219,3 +225,61 @@ def watched(bank: "MemoryBank") -> Iterator[None]:
     yield
     if watch is not None:
         watch.stop()
+
+
+# One memory
+
+
+_LENGTH = 36
+"""Characters of a whole id."""
+
+MemoryId = Annotated[
+    str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
+]
+MemoryIds = Annotated[
+    list[str],
+    Argument(metavar="ID...", help="The memories' ids, or their last digits as search shows them."),
+]
+WholeIds = Annotated[
+    bool, Option("--ids", help="Show whole ids on a terminal, not their last digits.")
+]
+
+
+def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
+    """The memory's id, of which ``given`` may be the last digits."""
+    return whole_id(id_prefix(bank.settings.seed, agent), given)
+
+
+def id_in(folder: Path, given: str) -> str:
+    """The id of a memory of a run or a bank, where a command takes no agent.
+
+    ``given`` may be AGENT:ID, or the last digits alone if one agent alone has such a memory.
+    """
+    if len(given) == _LENGTH:
+        return given
+    whose, _, digits = given.rpartition(":")
+    with past(folder) as (bank, agents):
+        meant = {
+            agent: identifier
+            for agent in agents
+            if whose in ("", agent)
+            and _had(bank, agent, identifier := full_id(bank, agent, digits))
+        }
+    if len(meant) > 1:
+        named = [f"{agent}:{short_id(identifier)}" for agent, identifier in meant.items()]
+        raise InvalidInput(
+            f"{given!r:.80} may be a memory of {counted(len(meant), 'agent')}",
+            hint=f"name one of them: {first_of(named)}",
+        )
+    return next(iter(meant.values()), given)
+
+
+def _had(bank: "MemoryBank", agent: str, identifier: str) -> bool:
+    """Whether the agent ever had a memory with this id, also one that is gone."""
+    number = sequence_of(id_prefix(bank.settings.seed, agent), identifier)
+    return number is not None and number < bank.engine.state.block(agent).next_sequence
+
+
+def shown_id(identifier: str, *, whole: bool = False) -> str:
+    """The last digits of an id for a person to type; all of it for a program."""
+    return short_id(identifier) if sys.stdout.isatty() and not whole else identifier

@@ -11,10 +11,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ...bank.async_bank import AsyncMemoryBank
+from ...bank.async_bank import AsyncMemoryBank, keep_time
 from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError
-from ..timer import keep_time
 from .access import Names, TokenDoor
 from .limits import DEFAULT, Limits, backlog, most_connections
 from .problems import MEDIA_TYPE, Problem

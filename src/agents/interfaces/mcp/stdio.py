@@ -14,9 +14,8 @@ import anyio.lowlevel
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
-from ...bank.async_bank import AsyncMemoryBank
+from ...bank.async_bank import AsyncMemoryBank, keep_time
 from ..http.limits import DEFAULT
-from ..timer import keep_time
 from .sdk import parsed, types
 
 _LONGEST = DEFAULT.body_bytes

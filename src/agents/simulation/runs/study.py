@@ -32,7 +32,7 @@ def study(folder: str | PathLike[str], tick: int | None = None) -> Study:
 
     The journal is read once, in place; the run may go on meanwhile. Each table is made when it is
     asked for. What the world says is true comes from the world: a world of somebody else's is asked
-    only if the run is trusted (``tiermem trust``).
+    only if the run is trusted (``tiermem store trust``).
     """
     place = Path(folder)
     if not (place / "run.json").exists():

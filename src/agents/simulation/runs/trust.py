@@ -91,7 +91,7 @@ def untrust(path: str | PathLike[str]) -> None:
     if len(kept) == len(known):
         raise InvalidInput(
             f"{place} is not in the list of what you trust",
-            hint="see it with: tiermem trust --list",
+            hint="see it with: tiermem store trust --list",
         )
     update_list(lambda now: [each for each in now if each.path != str(place)])
     for file in (place / _SEAL, place / "store.seal", place / "bank" / "store.seal"):

@@ -8,7 +8,7 @@ from typer import Argument, Option
 from ....errors import ConfigError, InvalidInput
 from ....memory.words import counted, short
 from ....packages import install, need
-from ..one_memory import id_in
+from ..banks import id_in
 from ..options import AsJson, Force
 from ..output import echo_json, say, table
 
@@ -35,7 +35,7 @@ def analyse(
     ] = None,
     out: Annotated[
         Path | None,
-        Option(metavar="DIR", help="Write all tables as Parquet, and plots as PNG, here."),
+        Option("--out", "-o", metavar="FOLDER", help="Write all tables, and plots, here."),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -50,50 +50,54 @@ def analyse(
 
     if memory is not None and out is not None:
         raise ConfigError("--memory tells of one memory, and --out writes the tables of all")
-    found = study(folder, tick)
+    population = study(folder, tick)
     if memory is not None:
-        _tell_spread(found.spread(id_in(folder, memory)), as_json)
+        _tell_spread(population.spread(id_in(folder, memory)), as_json)
         return
-    written = [] if out is None else _write(found, out, force=force)
+    written = [] if out is None else _write(population, out, force=force)
     if as_json:
         tables = {
             name: {"rows": each.num_rows, "first": each.slice(0, _MOST_JSON).to_pylist()}
-            for name, each in found.tables().items()
+            for name, each in population.tables().items()
         }
-        about = {"name": found.name, "tick": found.tick, "agents": len(found.agents)}
-        echo_json({**about, "memories": len(found.columns), "tables": tables, "files": written})
+        about = {"name": population.name, "tick": population.tick, "agents": len(population.agents)}
+        echo_json(
+            {**about, "memories": len(population.columns), "tables": tables, "files": written}
+        )
         return
-    _tell(found)
+    _tell(population)
     for path in written:
         say(f"wrote {path}")
 
 
-def _tell(found: "Study") -> None:
+def _tell(population: "Study") -> None:
     from ....simulation.analysis.spread import by_text
 
-    people = counted(len(found.agents), "agent")
-    held = counted(len(found.columns), "memory", "memories")
-    say(f"{found.name}: {people}, {held} up to tick {found.tick}")
-    if not found.columns.is_whole:
+    people = counted(len(population.agents), "agent")
+    held = counted(len(population.columns), "memory", "memories")
+    say(f"{population.name}: {people}, {held} up to tick {population.tick}")
+    if not population.columns.is_whole:
         say("it was restored from a checkpoint: what was before is not known")
     names = {"origin": "id", "alike": "more chains"}
-    _tell_rows("spread most", by_text(found.spreads()), names, last="text")
-    _tell_rows("who informs whom", found.tells())
-    if found.has_centrality:
-        _tell_rows("who is central", found.centrality())
+    _tell_rows("spread most", by_text(population.spreads()), names, last="text")
+    _tell_rows("who informs whom", population.tells())
+    if population.has_centrality:
+        _tell_rows("who is central", population.centrality())
     else:
         say(f"who is central: networkx is not installed; {install('networkx')}")
-    _tell_rows("beliefs in common", found.overlap())
-    if lasting := _lasting(found):
+    _tell_rows("beliefs in common", population.overlap())
+    if lasting := _lasting(population):
         table("how long memories lasted", lasting)
     else:
         say("how long memories lasted: none was lost")
-    if found.has_decisions:
-        _tell_rows("forgotten and then needed", found.needed(), {"memory_id": "id"}, last="text")
+    if population.has_decisions:
+        _tell_rows(
+            "forgotten and then needed", population.needed(), {"memory_id": "id"}, last="text"
+        )
     else:
         say("forgotten and then needed: it keeps no decisions, so nobody can tell")
-    if found.facts:
-        _tell_rows("truth and rumour: agents that believe each at the end", found.overtaking())
+    if population.facts:
+        _tell_rows("truth and rumour: agents that believe each at the end", population.overtaking())
 
 
 def _tell_rows(

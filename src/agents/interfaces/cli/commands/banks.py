@@ -1,17 +1,15 @@
 """Commands about a bank as a whole: making it, its status, clock, movement and settings."""
 
-import sys
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from ....errors import BankError
-from ....memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
+from ....memory.tiers import TEMPERATURE_NAMES
 from ....memory.words import counted, short
-from ..banks import changed, check_agent, copied, served, tell_idle_in
-from ..one_memory import shown_id
+from ..banks import changed, check_agent, served, shown_id, tell_idle_in
 from ..options import (
     AsJson,
     Assignments,
@@ -64,29 +62,6 @@ def init(
     say(f"  tiermem search {name} --agent alice 'who can I trust?'")
 
 
-def _tiers(folder: Path, agent: str | None, as_json: bool) -> None:
-    """Count the memories in each tier, agent by agent."""
-    with copied(folder, agent) as bank:
-        counts = {
-            each: {name: bank.agent(each).count(tier) for tier, name in TIER_NAMES.items()}
-            for each in (bank.agents() if agent is None else [agent])
-        }
-        limits = bank.settings.memory
-        tick = bank.tick
-    if as_json:
-        most = {"pinned": limits.max_pinned, "critical": limits.max_critical}
-        echo_json({"tick": tick, "caps": most, "agents": counts})
-        return
-    rows: list[dict[str, Any]] = [
-        {"agent": each, **own, "all": sum(own.values())} for each, own in counts.items()
-    ]
-    if len(rows) > 1:
-        sums = {key: sum(row[key] for row in rows) for key in rows[0] if key != "agent"}
-        rows.append({"agent": "(together)", **sums})
-    caps = f"at most {limits.max_pinned} pinned and {limits.max_critical} critical each"
-    table(f"{folder} after tick {tick}: {caps}", rows)
-
-
 def _check_free(folder: Path) -> None:
     if (folder / "journal.db").exists():
         raise BankError(
@@ -103,43 +78,6 @@ def _check_free(folder: Path) -> None:
             raise BankError(
                 f"{folder} is not empty: it holds {strange[0]}", hint="choose another folder"
             )
-
-
-def status(
-    folder: BankFolder,
-    agent: OneAgent = None,
-    by_agent: Annotated[
-        bool, Option("--tiers", help="Count the memories in each tier, agent by agent.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show how full a bank is, and suggest what to do about it.
-
-    The command reads a copy: the bank can be in use, and nothing changes.
-    """
-    if by_agent:
-        _tiers(folder, agent, as_json)
-        return
-    from ..status_page import Page
-
-    with copied(folder, agent) as bank:
-        found = bank.status(agent)
-        if as_json:
-            echo_json(found.to_dict())
-            return
-        page = Page(
-            str(folder),
-            found,
-            bank.settings.status.spill_above,
-            lambda owner, memory_id: short(bank.agent(owner).get(memory_id).content),
-        )
-        if sys.stdout.isatty():
-            from rich.console import Console
-
-            page.draw(Console(highlight=False))
-        else:
-            for line in page.lines():
-                say(line)
 
 
 def advance(

@@ -8,7 +8,7 @@ from typer import Option
 from ....errors import InvalidInput
 from ....memory.words import counted, short
 from ....packages import need
-from ..one_memory import shown_id
+from ..banks import shown_id
 from ..options import AsJson, Assignments, Force, Quiet, RunFolder
 from ..output import echo_json, say, table
 from ..progress import Screen
@@ -80,7 +80,7 @@ def effect(
         bool, Option("--offline", help="Ask no language model; a new prompt ends the branch.")
     ] = False,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Only say what would be run, and asked of a model.")
+        bool, Option("--dry-run", "-n", help="Only say what would be run, and asked of a model.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -132,14 +132,14 @@ def effect(
     from ....simulation.effects import effect as measure
 
     with Screen(quiet=quiet or as_json) as screen:
-        found = measure(
+        measured = measure(
             folder, at=at, **changes, seeds=seeds, futures=futures, metrics=names, out=out,
             workers=workers, offline=offline, force=force, progress=screen.meter("pairs", "pairs"),
         )  # fmt: skip
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(measured.to_dict())
     elif not quiet:
-        _tell(found, out)
+        _tell(measured, out)
 
 
 def _say_cost(cost: "Cost", as_json: bool) -> None:

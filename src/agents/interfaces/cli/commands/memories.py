@@ -1,31 +1,46 @@
-"""Commands that use a bank: add, update, search, pin, unpin, forget, restore."""
+"""Commands on the memories of one agent: add, update, search, pin, unpin, forget."""
 
 from pathlib import Path
 from shlex import join
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ....memory.new import FIELDS
-from ....memory.tiers import TIER_NAMES
+from ....memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention
 from ....memory.words import counted
-from ..banks import changed, check_agent, copied_with_notes, storing
-from ..one_memory import (
+from ..banks import (
     MemoryId,
     MemoryIds,
+    changed,
+    check_agent,
+    copied_with_notes,
     full_id,
-    ranked,
-    say_memory,
-    say_room,
     shown_id,
-    tell_change,
-    vacuum_advice,
+    storing,
 )
-from ..options import AsJson, BankFolder, Whose, no_nan
+from ..options import (
+    AsJson,
+    BankFolder,
+    Limit,
+    Whose,
+    condition,
+    field_of,
+    no_nan,
+    pair,
+    text_of,
+    tier_of,
+    value_of,
+    with_fields,
+)
 from ..output import echo_json, say, table
-from ..values import condition, field_of, pair, text_of, tier_of, value_of, with_fields
 from .show import explained
+
+if TYPE_CHECKING:
+    from ....bank.agent_memory import AgentMemory
+    from ....memory.records import Memory
+
 
 Beside = Annotated[str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")]
 
@@ -53,13 +68,13 @@ def add(
 ) -> None:
     """Store a memory of an agent. It is on disk when the command returns.
 
-    Several words are one text. `tiermem import` stores many memories at once. If the tier is full,
-    its oldest memory moves one tier down, or the command fails: memory.on_tier_full decides.
+    Several words are one text. `tiermem store import` stores many memories at once. If the tier is
+    full, its oldest memory moves one tier down, or the command fails: memory.on_tier_full decides.
 
     --meta reads numbers, true, false and null as JSON does, and anything else as text.
     """
     text = text_of(words)
-    own = dict(map(pair, metadata or ()))
+    labels = dict(map(pair, metadata or ()))
     with changed(folder) as bank:
         memory = bank.agent(agent)
         given = {
@@ -72,7 +87,7 @@ def add(
             new = memory.add(
                 text,
                 None if tier is None else tier_of(tier),
-                own,
+                labels,
                 **given,
             )
 
@@ -80,43 +95,75 @@ def add(
 def update(
     folder: BankFolder,
     agent: Whose,
-    memory_id: MemoryId,
-    words: Annotated[
-        list[str], Argument(metavar="TEXT", help="The new text; - reads it from stdin.")
-    ],
-    tier: Annotated[str | None, Option(help="Another tier; without it the same.")] = None,
+    memory_ids: MemoryIds,
+    text: Annotated[
+        str | None, Option(metavar="TEXT", help="A new text for one memory; - reads it from stdin.")
+    ] = None,
+    tier: Annotated[str | None, Option(help="pinned, critical, important, normal or low.")] = None,
+    temperature: Annotated[str | None, Option(help="hot, warm or cold.")] = None,
+    retention: Annotated[
+        str | None,
+        Option(help="archived, which no search finds; or active, which restores."),
+    ] = None,
     value: Beside = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a memory a new text: a new version supersedes it, and `tiermem show --key` lists both.
+    """Change memories of an agent: all that are named, or none.
 
-    The new version has an id of its own. All but its text is as before.
+    A new text is a new version, which supersedes the memory, and `tiermem show --key` lists both.
+    The new version has an id of its own; all that is not given is as before.
+
+    A restored memory has the tier and the temperature that it had. What was deleted can be restored
+    within retention.grace. If a tier is full, its oldest memory moves one tier down, or the command
+    fails: memory.on_tier_full decides.
     """
-    text = text_of(words)
-    beside = None if value is None else value_of(value)
+    changes: dict[str, Any] = {
+        "content": None if text is None else text_of([text]),
+        "tier": None if tier is None else tier_of(tier),
+        "temperature": temperature,
+        "retention": retention,
+        "value": None if value is None else value_of(value),
+    }
+    if all(each is None for each in changes.values()):
+        raise InvalidInput(
+            "it is not said what is to change",
+            hint="give --text, --tier, --temperature or --retention",
+        )
+    if text is not None and len(memory_ids) > 1:
+        raise InvalidInput("a new text is for one memory", hint="name one ID with --text")
+    if retention == "deleted":
+        raise InvalidInput("--retention is active or archived", hint="tiermem forget deletes")
     with changed(folder) as bank:
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
-        identifier = full_id(bank, agent, memory_id)
+        chosen = dict.fromkeys(full_id(bank, agent, each) for each in memory_ids)
         before = ranked(memory)
-        with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
-            moved = None if tier is None else tier_of(tier)
-            new = memory.update(identifier, text, moved, value=beside)
+        with storing(bank, lambda: _tell_updated(memory, new, before, text is not None, as_json)):
+            new = [memory.update(each, **changes).id for each in chosen]
+
+
+def _tell_updated(
+    memory: "AgentMemory", ids: list[str], before: "list[Memory]", has_text: bool, as_json: bool
+) -> None:
+    """Print what became of memories; one may have made room for another."""
+    updated = [memory.get(each) for each in ids]
+    if as_json:
+        from ....tools.shapes import shown
+
+        echo_json({"updated": [shown(memory.engine, each) for each in updated]})
+    elif has_text:
+        tell_change(memory, updated[0], before, "remembers", as_json)
+    else:
+        for each in updated:
+            say_memory(memory, each, "has")
+        say_room(memory, before, set(ids))
 
 
 def search(
     folder: BankFolder,
     agent: Whose,
     words: Annotated[list[str], Argument(metavar="QUERY", help="The words to search for.")],
-    limit: Annotated[
-        int | None,
-        Option(
-            "--limit",
-            "-l",
-            min=1,
-            help="At most this many memories; without it, memory.default_limit.",
-        ),
-    ] = None,
+    limit: Limit = None,
     tiers: Annotated[list[str] | None, Option("--tier", help="Only memories in this tier.")] = None,
     temperatures: Annotated[
         list[str] | None, Option("--temperature", help="Only memories that are hot, warm or cold.")
@@ -169,8 +216,8 @@ def search(
     '{"metadata.day": {"$in": [3, 4]}}'. The command reads a copy: the bank can be in use, nothing
     changes, and the search does not count as use of the memories.
     """
-    given = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
-    only: dict[str, Any] = {name: values for name, values in given.items() if values}
+    asked = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
+    only: dict[str, Any] = {name: values for name, values in asked.items() if values}
     if filters:
         only["filters"] = {"$and": [condition(each) for each in filters]}
     if context and (only or include_cold or min_score is not None):
@@ -271,7 +318,8 @@ def forget(
 ) -> None:
     """Delete memories of an agent: all that are named, or none if one can't be deleted.
 
-    `tiermem restore` brings them back within retention.grace; then they are purged. With --purge
+    `tiermem update --retention active` brings them back within retention.grace; then they are
+    purged. With --purge
     nothing brings them back, and `tiermem store vacuum` clears the free space in the files as well.
     Checkpoints from before keep their texts. A pinned memory has to be unpinned first.
     """
@@ -297,33 +345,56 @@ def forget(
         say(f"  id {former.id}")
     if grace:
         it = "it" if len(gone) == 1 else "them"
-        back = join(["tiermem", "restore", str(folder), "--agent", agent, *chosen])
+        ids = [*chosen, "--retention", "active"]
+        back = join(["tiermem", "update", str(folder), "--agent", agent, *ids])
         say(f"for {counted(grace, 'tick')} (retention.grace), this brings {it} back: {back}")
 
 
-def restore(
-    folder: BankFolder, agent: Whose, memory_ids: MemoryIds, as_json: AsJson = False
+# What is said about a changed memory
+
+
+def ranked(memory: "AgentMemory") -> "list[Memory]":
+    """The memories that a full tier can move down."""
+    return [*memory.all("pinned"), *memory.all("critical")]
+
+
+def tell_change(
+    memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
 ) -> None:
-    """Make deleted or archived memories of an agent active again: all that are named, or none.
+    """Print the changed memory, and the memories that made room for it."""
+    from ....tools.shapes import shown
 
-    They have the tier and the temperature that they had. What was deleted can be restored within
-    retention.grace. If a tier is full, its oldest memory moves one tier down, or the command
-    fails: memory.on_tier_full decides.
-    """
-    with changed(folder) as bank:
-        check_agent(bank, folder, agent)
-        memory = bank.agent(agent)
-        chosen = dict.fromkeys(full_id(bank, agent, each) for each in memory_ids)
-        before = ranked(memory)
-        with bank.transaction():
-            for each in chosen:
-                memory.update(each, retention="active")
-        back = [memory.get(each) for each in chosen]  # one may have made room for another
-        if as_json:
-            from ....tools.shapes import shown
+    if as_json:
+        echo_json(shown(memory.engine, changed))
+        return
+    say_memory(memory, changed, verb)
+    if verb == "remembers" and changed.access_count:
+        say(f"  it was stored before, and is counted again: {changed.access_count} uses")
+    elif verb == "remembers" and changed.key is not None:
+        for former in memory.history(changed.key)[-2:-1]:
+            say(f"  in place of: {former.content}")
+    say_room(memory, before, {changed.id})
 
-            echo_json({"restored": [shown(bank.engine, each) for each in back]})
-            return
-        for active in back:
-            say_memory(memory, active, "has")
-        say_room(memory, before, set(chosen))
+
+def say_memory(memory: "AgentMemory", changed: "Memory", verb: str) -> None:
+    """Print the changed memory."""
+    how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
+    say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
+    say(f"  id {changed.id}")
+
+
+def say_room(memory: "AgentMemory", before: "list[Memory]", changed: set[str]) -> None:
+    """Print the memories that made room for the changed ones."""
+    for each in before:
+        now = memory.find(each.sequence)
+        if now is None or now.retention is not Retention.ACTIVE or now.id in changed:
+            continue
+        if now.tier is not each.tier:
+            full = TIER_NAMES[each.tier]
+            say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")
+
+
+def vacuum_advice(folder: Path) -> str:
+    """What to do after memories were purged."""
+    vacuum = join(["tiermem", "store", "vacuum", str(folder)])
+    return f"free space of files may still have the text until: {vacuum}"

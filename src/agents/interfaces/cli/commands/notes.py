@@ -20,9 +20,8 @@ from ....memory.words import first_of
 from ....notes.markdown import split_lines
 from ....notes.transcripts import length_of
 from ..banks import changed, copied_with_notes, opened, storing
-from ..options import AsJson, BankFolder, no_nan
+from ..options import AsJson, BankFolder, no_nan, text_of
 from ..output import echo_exactly, echo_json, say, table
-from ..values import text_of
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -59,9 +58,14 @@ def notes(
         str | None,
         Option(help="For append: the note; without it, the note of the day."),
     ] = None,
-    max_results: Annotated[
+    limit: Annotated[
         int | None,
-        Option(min=0, help="For search: at most this many results; without it, notes.max_results."),
+        Option(
+            "--limit",
+            "-l",
+            min=0,
+            help="For search: at most this many results; without it, notes.max_results.",
+        ),
     ] = None,
     min_score: Annotated[
         float | None,
@@ -100,7 +104,7 @@ def notes(
     _check_options(
         action,
         {
-            "--max-results": (Action.SEARCH, max_results),
+            "--limit": (Action.SEARCH, limit),
             "--min-score": (Action.SEARCH, min_score),
             "--path": (Action.APPEND, path),
             "--from": (Action.GET, first),
@@ -114,14 +118,14 @@ def notes(
     if action is Action.SYNC:
         _sync(folder, agent, as_json)
         return
-    with copied_with_notes(folder, agent) as (bank, own, seen):
+    with copied_with_notes(folder, agent) as (bank, files, seen):
         if action is Action.GET:
-            _get(own, subject, first or 1, lines, as_json)
+            _get(files, subject, first or 1, lines, as_json)
             return
         for problem in (*seen.problems, *seen.skipped):
             say(f"not indexed: {problem}", err=True)
         if action is Action.SEARCH:
-            _search(bank, agent, subject, max_results, min_score, as_json)
+            _search(bank, agent, subject, limit, min_score, as_json)
         else:
             table(f"{folder}: notes of {agent}", _rows(bank, agent, as_json), as_json)
 
@@ -152,38 +156,38 @@ def _search(
     bank: "MemoryBank",
     agent: str,
     query: str,
-    max_results: int | None,
+    limit: int | None,
     min_score: float | None,
     as_json: bool,
 ) -> None:
-    findings = bank.agent(agent).memory_search(query, max_results, min_score)
+    findings = bank.agent(agent).memory_search(query, limit, min_score)
     if findings.note:
         say(findings.note, err=True)
     rows = [
         {
-            "score": round(found.score, 4),
-            **({} if found.match is None else {"match": round(found.match, 4)}),
-            "citation": found.citation,
-            **({"id": found.memory.id} if as_json else {}),
-            "snippet": found.snippet if as_json else found.snippet.strip(),
+            "score": round(finding.score, 4),
+            **({} if finding.match is None else {"match": round(finding.match, 4)}),
+            "citation": finding.citation,
+            **({"id": finding.memory.id} if as_json else {}),
+            "snippet": finding.snippet if as_json else finding.snippet.strip(),
         }
-        for found in findings
+        for finding in findings
     ]
     table(f"{agent} searches: {query}", rows, as_json)
 
 
-def _get(own: "AgentNotes", path: str, first: int, lines: int | None, as_json: bool) -> None:
-    found = own.lines(path, first, lines)
-    if path not in (paths := own.paths()):
+def _get(files: "AgentNotes", path: str, first: int, lines: int | None, as_json: bool) -> None:
+    part = files.lines(path, first, lines)
+    if path not in (paths := files.paths()):
         has = first_of(paths) or "none yet"
-        raise NoteRefused(f"{own.agent_id} has no note {path}", hint=f"there is {has}")
+        raise NoteRefused(f"{files.agent_id} has no note {path}", hint=f"there is {has}")
     if as_json:
-        echo_json({"path": path, "from": found.first, "to": found.last, "text": found.text})
+        echo_json({"path": path, "from": part.first, "to": part.last, "text": part.text})
     elif sys.stdout.isatty():
-        for line in split_lines(found.text):
+        for line in split_lines(part.text):
             say(line.rstrip("\r\n"))
     else:
-        echo_exactly([found.text.encode()])
+        echo_exactly([part.text.encode()])
 
 
 def _write(
@@ -199,8 +203,8 @@ def _write(
     text = text_of(words[least - 1 :])
     done = {Action.APPEND: "appended to", Action.WRITE: "wrote", Action.EDIT: "edited"}[action]
     with changed(folder) as bank:
-        own = bank.agent(agent).notes
-        place = path or (own.daily_path() if action is Action.APPEND else words[0])
+        files = bank.agent(agent).notes
+        place = path or (files.daily_path() if action is Action.APPEND else words[0])
 
         def tell() -> None:
             if as_json:
@@ -210,11 +214,11 @@ def _write(
 
         with storing(bank, tell):
             if action is Action.APPEND:
-                own.append(text, place)
+                files.append(text, place)
             elif action is Action.WRITE:
-                own.write(place, f"{text}\n" if text else "")
+                files.write(place, f"{text}\n" if text else "")
             else:
-                own.edit(place, words[1], text)
+                files.edit(place, words[1], text)
 
 
 def _sync(folder: Path, agent: str, as_json: bool) -> None:

@@ -1,7 +1,8 @@
-"""Commands that make runs: run, resume, merge, branch, replay."""
+"""Commands that make runs: run, resume, branch, replay, sweep; and world."""
 
 import contextlib
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,25 +12,28 @@ from typer import Argument, Exit, Option
 from ....errors import ConfigError
 from ....memory.words import cut
 from ....packages import need
+from ..failures import INTERRUPTED, telling
 from ..options import (
     Address,
     AsJson,
     Assignments,
     Force,
+    OutFolder,
     Preset,
     Quiet,
     RunFolder,
     flags,
     tell_idle,
 )
-from ..output import echo_json, say
+from ..output import echo_json, say, table
 from ..progress import Screen, stopping
-from ..signals import INTERRUPTED
 from .effect import Block, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
     from ....config.settings import Settings
+    from ....simulation.reports.sweep_report import SweepResults
     from ....simulation.runs.run import Run
+
 
 _LARGEST_SEED = 2**63 - 1
 _MOST_TICKS = 1_000_000_000
@@ -52,7 +56,13 @@ EngineName = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    Option(min=1, max=64, help="How many workers the engines processes and ray have."),
+    Option(
+        "--workers",
+        "-w",
+        min=1,
+        max=64,
+        help="How many workers the engines processes and ray have.",
+    ),
 ]
 
 
@@ -169,9 +179,7 @@ def branch(
     at: Annotated[
         int, Option(min=0, metavar="TICK", help="The last tick that the two runs share.")
     ],
-    out: Annotated[
-        Path, Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
-    ],
+    out: OutFolder,
     assignments: Assignments = None,
     edit: Annotated[
         Path | None, Option(metavar="FILE", help="A YAML file with changes to memories.")
@@ -314,3 +322,226 @@ def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
         screen.say(f"  {summary['errors']:,} actions were refused; agents were told why:")
         _tell_reasons(summary["refusals"], screen)
     screen.say(f"  state {summary['state_hash'][:16]}, report in {run.folder / 'report.html'}")
+
+
+# Sweeps
+
+
+def sweep(
+    file: Annotated[Path, Argument(metavar="SWEEP", help="The sweep's YAML file.")],
+    out: Annotated[
+        Path | None,
+        Option("--out", "-o", metavar="FOLDER", help="The sweep's folder; without it, runs/NAME."),
+    ] = None,
+    preset: Preset = None,
+    engine: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="What runs the runs: processes of this machine, or tasks of ray. Every engine "
+            "gives the same results.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        Option(
+            "--workers",
+            "-w",
+            min=1,
+            help="How many runs go on at once; without it, one for each core.",
+        ),
+    ] = None,
+    address: Address = None,
+    keep_runs: Annotated[
+        bool,
+        Option(
+            "--keep-runs",
+            help="Keep each run whole, with a report of its own and the scenario's checkpoints.",
+        ),
+    ] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run variants of a scenario with many settings and seeds, and compare them.
+
+    Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
+    gets results.parquet, statistics.parquet, plots and report.html.
+    """
+    need("pyarrow", "scipy")
+    from ....simulation.sweeps.run_sweep import (
+        engine_for,
+        finished,
+        run_all,
+        statistics_rows,
+        write_results,
+    )
+    from ....simulation.sweeps.sweep import read_sweep
+    from ..progress import Screen, interrupts
+
+    plan = read_sweep(file, preset)
+    chosen = engine_for(plan, engine, workers, address)
+    folder = out or Path("runs") / file.stem
+    total = len(plan.runs())
+    done: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    with (
+        telling(lambda: f"{len(done)} of {total} runs are done; the same command goes on"),
+        Screen(quiet=quiet or as_json) as screen,
+        interrupts() as interrupted,
+        redirect_stdout(sys.stderr),  # Ray tells of workers that were lost
+    ):
+        if plan.preset_changes_nothing:
+            screen.say(f"--preset {preset} changes nothing here: no run is another with it")
+        kept = (
+            0
+            if force
+            else sum(
+                finished(folder / "cells" / planned.name, keep_runs) is not None
+                for planned in plan.runs()
+            )
+        )
+        meter = screen.meter("runs", "runs", kept)  # kept runs come at once, and tell no pace
+        if not kept:
+            meter(0, total)
+        for planned, result in run_all(plan, folder, chosen, force=force, keep_runs=keep_runs):
+            if isinstance(result, str):
+                failed[planned.name] = result
+                screen.say(f"{planned.name}: {result}", is_error=True)
+            else:
+                done[planned.name] = result
+            if len(done) + len(failed) >= kept:
+                meter(len(done) + len(failed), total)
+            if interrupted():
+                raise KeyboardInterrupt
+        results = write_results(plan, folder, done) if done else None
+    if as_json:
+        statistics = statistics_rows(results) if results else []
+        echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
+    elif not quiet and results:
+        _tell_sweep(results)
+        say(f"report: {folder / 'report.html'}")
+    if failed:
+        say(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
+        raise Exit(1)
+
+
+def _tell_sweep(results: "SweepResults") -> None:
+    """Print a sweep's question, its means, and what differs from the baseline."""
+    from ....simulation.reports.sweep_report import arm_of, is_clear, missing
+    from ....simulation.statistics import in_words, interval_of
+
+    if results.question:
+        say(results.question)
+    variant = ["variant"] if len(results.variants) > 1 else []
+    where = [*variant, *results.grid, "metric"]
+    means = [
+        {
+            **{key: row[key] for key in where},
+            "n": row["n"],
+            "mean": row["mean"],
+            "95 %": in_words(interval_of(row)) or "–",
+        }
+        for row in results.statistics
+    ]
+    table("means, with 95 % intervals", means)
+    apart = [
+        {
+            **{key: row[key] for key in where},
+            "difference": row["mean"],
+            "95 %": "–" if row["low"] is None else in_words(interval_of(row)),
+            "p (Holm)": row["p_holm"],
+            "so": "differs" if is_clear(row) else missing(row),
+        }
+        for row in results.compared
+    ]
+    if apart:
+        base = arm_of(results.baseline, results.baseline)
+        table(f"against {base}, paired by seed", apart)
+
+
+# Worlds
+
+
+def new_world(
+    name: Annotated[str, Argument(metavar="NAME", help="The module's name, such as night_market.")],
+    out: Annotated[
+        Path, Option("--out", "-o", metavar="FOLDER", help="Where the files go; without it, here.")
+    ] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Write a small world, a policy, a scenario and a test that run as they are.
+
+    The files are NAME.py, NAME.yaml and test_NAME.py. Existing files are never replaced.
+    """
+    from ....simulation import world_template
+
+    files = world_template.new_world(name, out)
+    if as_json:
+        echo_json({"files": [str(path) for path in files]})
+        return
+    for path in files:
+        say(f"wrote {path}")
+    folder = "" if out == Path() else f"cd {quote(str(out))} && "
+    made = world_template.class_name(name)
+    say(f"run it:    {folder}tiermem run {name}.yaml")
+    say(f"test it:   {folder}pytest test_{name}.py")
+    say(f"check it:  {folder}tiermem world check {name}:{made} --policy {name}:{made}Policy")
+
+
+def check_world(
+    world: Annotated[
+        str,
+        Argument(metavar="MODULE:CLASS", help="The world: a class of your own, or a built-in one."),
+    ],
+    policy: Annotated[
+        str | None,
+        Option(metavar="MODULE:CLASS", help="The policy; without it, the world's own rules."),
+    ] = None,
+    scenario: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Take agents, options and settings from this scenario; modules are beside it.",
+        ),
+    ] = None,
+    ticks: Annotated[int, Option(min=2, max=100_000, help="The length of each trial.")] = 30,
+    assignments: Assignments = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try a world for real: does the same seed give the same run, whatever happens?
+
+    The world runs twice with one seed, with other hash seeds, made anew from its own state at
+    random ticks, and killed with SIGKILL and resumed. Lines of its code that read a clock or an
+    environment variable, or draw unseeded random numbers, are named. It warns of a world that draws
+    for several agents from one stream. Modules are looked for in this folder, or beside --scenario.
+    The command exits with 1 if anything differs.
+    """
+    from ....config.load import load_settings
+    from ....testing import scenario_laws
+
+    changes: dict[str, Any] = {"simulation.world": world, "simulation.ticks": ticks}
+    if policy is not None:
+        changes["simulation.policy"] = policy
+
+    def load(texts: list[str]) -> "Settings":
+        return load_settings(scenario, assignments=texts, overrides=changes)
+
+    settings = load(list(assignments or ()))
+    if not quiet:
+        tell_idle(None, assignments, load)
+    trial = scenario_laws.check_world(settings, scenario.parent if scenario else Path())
+    if as_json:
+        echo_json({"ok": not trial.problems, **trial._asdict()})
+    else:
+        for line in () if quiet else trial.tried:
+            say(f"held: {line}")
+        for line in trial.problems:
+            say(f"wrong: {line}")
+        for line in () if quiet else trial.warnings:
+            say(f"warning: {line}")
+        if not trial.problems and not quiet:
+            say(f"{world} is sound: the same seed gives the same run")
+    if trial.problems:
+        raise Exit(1)

@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ....errors import BankError, ConfigError, InvalidInput, RunError
+from ....errors import BankError, ConfigError
 from ....memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES, parse_tier
 from ....memory.words import counted
 from ....notes.transcripts import length_of
-from ..banks import copied, past
-from ..one_memory import WholeIds, full_id, shown_id
-from ..options import AsJson, RunFolder
+from ..banks import WholeIds, copied, full_id, past, shown_id
+from ..options import AsJson, tier_of
 from ..output import echo_json, say, table
-from ..values import tier_of
 
 if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
     from ....bank.memory_bank import MemoryBank
     from ....memory.records import Memory
-
-_MOST_LISTED = 20
 
 
 def show(
@@ -67,7 +63,8 @@ def show(
         ),
     ] = None,
     limit: Annotated[
-        int | None, Option(min=0, help="With --query: find at most this many memories.")
+        int | None,
+        Option("--limit", "-l", min=0, help="With --query: find at most this many memories."),
     ] = None,
     everything: Annotated[
         bool, Option("--all", help="With --query: list the memories that don't match, too.")
@@ -128,8 +125,8 @@ def show(
             options = {"everything": everything, "as_json": as_json, "context": True}
             explained(memory, bank.tick, query, limit, **options)
             return
-        own = memory.all()
-        chosen = _chosen(own, tiers or (), text, last)
+        memories = memory.all()
+        chosen = _chosen(memories, tiers or (), text, last)
         rows = [
             {
                 "id": each.id if as_json else shown_id(each.id, whole=ids),
@@ -147,7 +144,7 @@ def show(
         if as_json:
             table(title, [*rows, *notes], as_json)
             return
-        number = f"{len(rows):,} of {len(own):,}" if is_choice else f"{len(rows):,}"
+        number = f"{len(rows):,} of {len(memories):,}" if is_choice else f"{len(rows):,}"
         table(f"{title}: {number} memories", rows, as_json)
         for each in chosen:
             for flag in memory.links(each.id).flags:
@@ -204,15 +201,15 @@ def _show_checkpoint(path: Path, as_json: bool) -> None:
     from ....storage import checkpoint
     from ....telling.groups import group_of
 
-    found = checkpoint.read(path)
-    owners = [row.agent for row in found.agents]
+    saved = checkpoint.read(path)
+    owners = [row.agent for row in saved.agents]
     agents = [name for name in owners if group_of(name) is None]
     if as_json:
-        about = {"checkpoint": str(path), "tick": found.tick, "agents": agents}
-        echo_json({**about, "extra": found.extra})
+        about = {"checkpoint": str(path), "tick": saved.tick, "agents": agents}
+        echo_json({**about, "extra": saved.extra})
         return
-    say(f"{path}: a checkpoint after tick {found.tick}, with {counted(len(agents), 'agent')}")
-    for line in json.dumps(found.extra, indent=2, ensure_ascii=False).splitlines():
+    say(f"{path}: a checkpoint after tick {saved.tick}, with {counted(len(agents), 'agent')}")
+    for line in json.dumps(saved.extra, indent=2, ensure_ascii=False).splitlines():
         say(line)
 
 
@@ -227,12 +224,12 @@ def explained(
     **options: Any,
 ) -> None:
     """Print what a search for ``query`` gives, and why it gives each memory or not."""
-    found = memory.explain(query, limit, **options)
+    answers = memory.explain(query, limit, **options)
     near = ("over the token budget", "below the cut")
-    shown = [each for each in found if everything or each.rank or each.reason in near]
-    is_classic = any(each.recency or each.importance for each in found)
-    is_trust_cut = any(each.trust != 1 for each in found)
-    is_matched = any(each.match is not None for each in found)
+    shown = [each for each in answers if everything or each.rank or each.reason in near]
+    is_classic = any(each.recency or each.importance for each in answers)
+    is_trust_cut = any(each.trust != 1 for each in answers)
+    is_matched = any(each.match is not None for each in answers)
     rows = [
         {
             "rank": each.rank,
@@ -255,112 +252,8 @@ def explained(
         for each in shown
     ]
     table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
-    if len(shown) < len(found) and not as_json:
-        say(f"and {len(found) - len(shown)} that were not candidates; --all lists them")
-
-
-def diff(
-    first: Annotated[Path, Argument(metavar="RUN1", help="The folder of a run.")],
-    second: Annotated[Path, Argument(metavar="RUN2", help="The folder of another run.")],
-    plot: Annotated[
-        Path | None, Option(metavar="FILE", help="The plot; without it, RUN2/diff.svg.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare two runs: the first tick that differs, the memories and the metrics.
-
-    Memories in both runs are compared by tier, temperature, kind, tags, expiry and metadata. The
-    command also plots the metrics of both runs.
-    """
-    from ....simulation.reports import plots
-    from ....simulation.runs.compare import compare_runs, shown
-    from ....storage.files import FILE_MODE, SHARED_MODE, replace_file
-
-    if plot and plot.suffix not in ("", ".svg"):
-        raise InvalidInput(
-            f"a plot is SVG, and {plot} is not its name", hint=f"--plot {plot.with_suffix('.svg')}"
-        )
-    found = compare_runs(first, second)
-    names = (str(first), str(second)) if first != second else ("first", "second")
-    target = plot or second / "diff.svg"
-    ticks = [[record["tick"] for record in records] for records in found.series]
-    picture = plots.side_by_side(
-        *map(_curves, found.series),
-        left_x=ticks[0],
-        right_x=ticks[1],
-        names=(first.name, second.name),
-        diverged=found.parted,
-    )
-    try:
-        replace_file(target, plots.alone(picture), SHARED_MODE if plot else FILE_MODE)
-    except OSError as error:
-        raise RunError(
-            f"the plot {target} can't be written: {error.strerror or error}",
-            hint="name another with --plot",
-        ) from error
-    pairs: dict[str, Any] = {"metrics": found.metrics, "settings": found.settings}
-    if as_json:
-        both = {
-            name: {key: [one, other] for key, one, other in rows} for name, rows in pairs.items()
-        }
-        result = {"runs": list(names), "parted": found.parted, "last": found.last, **both}
-        memories = {
-            "only_first": [{"id": each.id, **_named(each)} for each in found.only_first],
-            "only_second": [{"id": each.id, **_named(each)} for each in found.only_second],
-            "changed": [
-                {
-                    "ids": [each.first.id, each.second.id],
-                    **_named(each.first),
-                    "fields": {field: [shown(one), shown(two)] for field, one, two in each.fields},
-                }
-                for each in found.changed
-            ],
-        }
-        echo_json({**result, **memories, "plot": str(target)})
-        return
-    lists = {
-        f"only in {names[0]}": [_named(each) for each in found.only_first],
-        f"only in {names[1]}": [_named(each) for each in found.only_second],
-        "in both, but not the same": [
-            {
-                **_named(each.first),
-                f"{names[0]} → {names[1]}": "; ".join(
-                    f"{field}: {shown(one)} → {shown(two)}" for field, one, two in each.fields
-                ),
-            }
-            for each in found.changed
-        ],
-    }
-    if found.parted is None:
-        since = ", but for what was changed since" if any(lists.values()) else ""
-        say(f"equal after every tick up to {found.last}{since}")
-    else:
-        say(f"they part in tick {found.parted}")
-    for name, triples in pairs.items():
-        rows = [{name: key, names[0]: one, names[1]: other} for key, one, other in triples]
-        title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
-        if rows:
-            table(title, rows)
-    for title, rows in lists.items():
-        if rows:
-            more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
-            table(f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED])
-    say(f"plot: {target}")
-
-
-def report(folder: RunFolder) -> None:
-    """Write report.html and the tables of a run anew."""
-    from ....simulation.runs.run import Run
-    from ..progress import Screen
-
-    with Run.open(folder, say=Screen(quiet=False).say) as opened:
-        opened.finish()
-    say(str(folder / "report.html"))
-
-
-def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
-    names = records[-1]["metrics"] if records else ()
-    return {name: [record["metrics"].get(name) for record in records] for name in names}
+    if len(shown) < len(answers) and not as_json:
+        say(f"and {len(answers) - len(shown)} that were not candidates; --all lists them")
 
 
 def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
@@ -369,12 +262,3 @@ def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
         {"note": path, "lines": length_of(path, kept[path])[0]}
         for path in bank.agent(agent).notes.paths()
     ]
-
-
-def _named(memory: "Memory") -> dict[str, Any]:
-    """How a comparison names a memory: an id is another memory in another run, a text is not."""
-    return {
-        "agent": memory.agent_id,
-        "created": memory.created_tick,
-        "memory": memory.content,
-    }

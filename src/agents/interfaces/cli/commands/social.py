@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from ....errors import InvalidInput
-from ..banks import changed, check_agent, copied, storing
-from ..one_memory import MemoryId, full_id, shown_id, vacuum_advice
+from ..banks import MemoryId, changed, check_agent, copied, full_id, shown_id, storing
 from ..options import AsJson, BankFolder, Whose
 from ..output import echo_json, say, table
+from .memories import vacuum_advice
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -81,24 +81,26 @@ def believe(
     if trust is None:
         with copied(folder, agent) as bank:
             _check_teller(bank, folder, agent, teller)
-            found = bank.agent(agent).trust_of(teller)
+            trusted = bank.agent(agent).trust_of(teller)
     else:
         with changed(folder) as bank:
             check_agent(bank, folder, agent)
             _check_teller(bank, folder, agent, teller)
             bank.agent(agent).trust(teller, trust)
-            found = bank.agent(agent).trust_of(teller)
+            trusted = bank.agent(agent).trust_of(teller)
     if as_json:
-        echo_json({"agent": agent, "teller": teller, "trust": found})
+        echo_json({"agent": agent, "teller": teller, "trust": trusted})
     else:
-        say(f"{agent} trusts {teller}: {found:g}")
+        say(f"{agent} trusts {teller}: {trusted:g}")
 
 
 def _check_teller(bank: "MemoryBank", folder: Path, agent: str, teller: str) -> None:
     """Refuse a teller that the bank does not have, and of which the agent knows nothing."""
-    own = bank.agent(agent)
-    is_trusted_less = own.trust_of(teller) != 1
-    if is_trusted_less or any(each.source and each.source.teller == teller for each in own.all()):
+    memory = bank.agent(agent)
+    is_trusted_less = memory.trust_of(teller) != 1
+    if is_trusted_less or any(
+        each.source and each.source.teller == teller for each in memory.all()
+    ):
         return  # an import brings what others told, without them
     check_agent(bank, folder, teller)
 
@@ -182,13 +184,13 @@ def _change(
             check_agent(bank, folder, each)
         if not join:
             _check_group(bank, name)
-        own = bank.group(name, join)
+        board = bank.group(name, join)
         for each in leave:
-            own.leave(each)
+            board.leave(each)
         if agent is not None and post is not None:
-            own.post(agent, post)
+            board.post(agent, post)
         for identifier in dict.fromkeys(full_id(bank, board_of(name), each) for each in forget):
-            own.forget(identifier)
+            board.forget(identifier)
 
 
 def _check_group(bank: "MemoryBank", name: str) -> None:

@@ -8,7 +8,7 @@ from typer import Option
 
 from ....errors import ConfigError
 from ....memory.words import counted, short
-from ..one_memory import WholeIds, id_in, shown_id
+from ..banks import WholeIds, id_in, shown_id
 from ..options import AsJson, RunFolder
 from ..output import echo_json, say, table
 
@@ -60,11 +60,11 @@ def why(
     from ....simulation.runs.why import as_json as plain
     from ....simulation.runs.why import decision
 
-    found = decision(folder, agent, tick)
+    told = decision(folder, agent, tick)
     if other is not None:
-        _tell_difference(found, decision(other, agent, tick), (folder, other), as_json)
+        _tell_difference(told, decision(other, agent, tick), (folder, other), as_json)
     elif as_json:
-        echo_json(plain(found))
+        echo_json(plain(told))
     else:
         from ....simulation.runs.folder import read_folder
         from ....simulation.worlds.outside import is_outside
@@ -72,7 +72,7 @@ def why(
         # Only what a program of the user recorded is known: its agents may have done more.
         is_told = is_outside(read_folder(folder)[0])
         idle = "the program recorded no action" if is_told else "did nothing"
-        _tell(found, idle, everything=everything, ids=ids)
+        _tell(told, idle, everything=everything, ids=ids)
 
 
 def _tell(found: "Decision", idle: str, *, everything: bool, ids: bool) -> None:

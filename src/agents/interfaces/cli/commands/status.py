@@ -1,17 +1,85 @@
-"""The status of a bank for a person: tables with bars, or lines with tabs."""
+"""The command ``status``: how full a bank is, as tables with bars, or as lines with tabs."""
 
+import sys
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+from typer import Option
 
-from ...engine.status import Status, share
-from ...memory.context import one_line
-from ...memory.records import short_id
+from ....memory.context import one_line
+from ....memory.records import short_id
+from ....memory.tiers import TIER_NAMES
+from ....memory.words import short
+from ..banks import copied
+from ..options import AsJson, BankFolder, OneAgent
+from ..output import echo_json, say, table
+
+if TYPE_CHECKING:
+    from ....engine.status import Status
+
+
+def status(
+    folder: BankFolder,
+    agent: OneAgent = None,
+    by_agent: Annotated[
+        bool, Option("--tiers", help="Count the memories in each tier, agent by agent.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how full a bank is, and suggest what to do about it.
+
+    The command reads a copy: the bank can be in use, and nothing changes.
+    """
+    if by_agent:
+        _tiers(folder, agent, as_json)
+        return
+    with copied(folder, agent) as bank:
+        shown = bank.status(agent)
+        if as_json:
+            echo_json(shown.to_dict())
+            return
+        page = Page(
+            str(folder),
+            shown,
+            bank.settings.status.spill_above,
+            lambda owner, memory_id: short(bank.agent(owner).get(memory_id).content),
+        )
+        if sys.stdout.isatty():
+            page.draw(Console(highlight=False))
+        else:
+            for line in page.lines():
+                say(line)
+
+
+def _tiers(folder: Path, agent: str | None, as_json: bool) -> None:
+    """Count the memories in each tier, agent by agent."""
+    with copied(folder, agent) as bank:
+        counts = {
+            each: {name: bank.agent(each).count(tier) for tier, name in TIER_NAMES.items()}
+            for each in (bank.agents() if agent is None else [agent])
+        }
+        limits = bank.settings.memory
+        tick = bank.tick
+    if as_json:
+        most = {"pinned": limits.max_pinned, "critical": limits.max_critical}
+        echo_json({"tick": tick, "caps": most, "agents": counts})
+        return
+    rows: list[dict[str, Any]] = [
+        {"agent": each, **own, "all": sum(own.values())} for each, own in counts.items()
+    ]
+    if len(rows) > 1:
+        sums = {key: sum(row[key] for row in rows) for key in rows[0] if key != "agent"}
+        rows.append({"agent": "(together)", **sums})
+    caps = f"at most {limits.max_pinned} pinned and {limits.max_critical} critical each"
+    table(f"{folder} after tick {tick}: {caps}", rows)
+
 
 _MOST_BAR = 24
 _BESIDE_BAR = 58
@@ -26,7 +94,7 @@ class Page:
     """One status, for a terminal or as lines."""
 
     def __init__(
-        self, name: str, status: Status, full_above: float, text_of: Callable[[str, str], str]
+        self, name: str, status: "Status", full_above: float, text_of: Callable[[str, str], str]
     ) -> None:
         """``text_of`` gives one short line for the agent's memory with an id."""
         self._name = name
@@ -44,8 +112,8 @@ class Page:
         if store := self._store():
             console.print(Text(f"store {store}", "dim"))
         console.print()
-        for table in (self._temperatures(), self._hot(), self._tiers()):
-            console.print(table)
+        for drawn in (self._temperatures(), self._hot(), self._tiers()):
+            console.print(drawn)
             console.print()
         if note := self._note():
             console.print(Text(note, "bold red"))
@@ -127,6 +195,8 @@ class Page:
         return f"{whose}, and temperature.auto_spill is off: nothing leaves hot by itself"
 
     def _temperatures(self) -> Table:
+        from ....engine.status import share
+
         table = _table("temperature", "memories", "tokens")
         everything = sum(amount.items for amount in self._status.temperatures.values())
         for name, amount in self._status.temperatures.items():
@@ -169,6 +239,8 @@ class Page:
         return table
 
     def _tiers(self) -> Table:
+        from ....engine.status import share
+
         status = self._status
         several = status.agent_id is None and status.agents > 1
         table = _table("tier", "memories", "fullest agent" if several else "cap")
