@@ -8,6 +8,7 @@ from ..memory.records import Explanation, Hit, Memory, Metadata
 from ..memory.requests import Filter, parse_filter
 from ..memory.tiers import Temperature, Tier
 from ..search.request import SearchRequest
+from ..storage.columns.agent_columns import Outline
 from ..storage.state.state import Accesses
 from .filters import COLD, Join, Traits, seen
 from .payloads import CREATED, id_of, payload, whole
@@ -55,6 +56,34 @@ class Finder:
         if len(parts) == 1 and len(parts[0].agents) == 1:  # in this order already
             return found[:limit]
         return sorted(found, key=_place)[:limit]
+
+    def scored(
+        self,
+        query: str,
+        limit: int,
+        ids: dict[str, str],
+        wanted: Join,
+        least: float,
+        today: str | None,
+    ) -> list[tuple[Memory | Outline, float]]:
+        """The memories of :meth:`best` with their scores.
+
+        Those of one agent, where its columns decide, are read from the columns alone.
+        """
+        parts = list(self._scopes.parts(ids)) if limit and least else []
+        if len(parts) == 1 and len(parts[0].agents) == 1 and not self._has_cold():
+            (part,) = parts
+            (agent,) = part.agents
+            only, test = self._filter(part, wanted, least, today)
+            if test is None:
+                most = min(limit, self._most(agent))
+                request = SearchRequest([agent], [query], most, None, only, bare=True)
+                (rows,) = self._bank.engine.found(request).accesses
+                given = [] if rows.rows is None else rows.rows[:limit].tolist()
+                outlines = self._bank.engine.state.block(agent).outlines(given)
+                return list(zip(outlines, rows.scores.tolist(), strict=False))
+        hits = self.best(query, limit, ids, wanted, least, today)
+        return [(hit.memory, hit.score) for hit in hits]
 
     def details(self, query: str, hits: Sequence[Hit], least: float) -> Iterator[dict[str, Any]]:
         """How each hit was scored, under mem0's names; the parts of a cold one are not known."""

@@ -18,6 +18,7 @@ from ..engine.write import extract
 from ..errors import ConfigError, ExtractionError, InvalidInput
 from ..memory.records import Memory as Record
 from ..memory.tiers import Retention, Tier
+from ..storage.columns.agent_columns import Outline
 from ..storage.mem0.package import extraction_failed, invalid_request
 from ..telling.groups import board_of
 from .filters import read_filters
@@ -223,12 +224,16 @@ class Memory:
         least = 0.1 if threshold is None else float(threshold)
         today = None if show_expired else self._today()
         with self.bank.engine.using():
-            hits = self._finder.best(query.strip(), top_k, ids, wanted, least, today)
-            results = [self._item(hit.memory, score=hit.score) for hit in hits]
+            about = query.strip(), top_k, ids, wanted, least, today
             if explain:
+                hits = self._finder.best(*about)
+                results = [self._item(hit.memory, score=hit.score) for hit in hits]
                 details = self._finder.details(query.strip(), hits, least)
-                for result, own in zip(results, details, strict=True):
-                    result["score_details"] = own
+                for result, parts in zip(results, details, strict=True):
+                    result["score_details"] = parts
+            else:
+                found = self._finder.scored(*about)
+                results = [self._item(memory, score=score) for memory, score in found]
         return {"results": results}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -350,7 +355,7 @@ class Memory:
     def _agent(self, memory: Record) -> AgentMemory:
         return self.bank.agent(memory.agent_id)
 
-    def _item(self, memory: Record, **score: float | None) -> dict[str, Any]:
+    def _item(self, memory: Record | Outline, **score: float | None) -> dict[str, Any]:
         return item(memory, self._scopes.owner(memory.agent_id), **score)
 
     def _live(self, memory_id: object) -> Record | None:

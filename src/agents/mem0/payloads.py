@@ -21,6 +21,7 @@ from ..memory.records import KEY, VALUE, Memory, Metadata, Scalar, sequence_of
 from ..memory.requests import plain_scalar
 from ..memory.sources import SOURCE
 from ..memory.tiers import TIER_NAMES, Retention, Tier, parse_tier
+from ..storage.columns.agent_columns import Outline
 from ..storage.state.links import live_version, versions
 from .scopes import IDS, Owner
 
@@ -86,7 +87,7 @@ def whole(metadata: Metadata) -> Mapping[str, Any]:
     return {**metadata, **beside} if isinstance(beside, dict) else metadata
 
 
-def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
+def payload(memory: Memory | Outline, owner: Owner) -> dict[str, Any]:
     """A memory's payload; ``tier`` is there if it was given, or if it is not normal."""
     result = {
         name.removeprefix(_PREFIX): value
@@ -102,7 +103,7 @@ def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
     return result
 
 
-def item(memory: Memory, owner: Owner, **score: float | None) -> dict[str, Any]:
+def item(memory: Memory | Outline, owner: Owner, **score: float | None) -> dict[str, Any]:
     """A memory as a result shows it."""
     own = payload(memory, owner)
     digest = hashlib.md5(memory.content.encode(), usedforsecurity=False).hexdigest()
@@ -123,13 +124,12 @@ def item(memory: Memory, owner: Owner, **score: float | None) -> dict[str, Any]:
     return found
 
 
-def id_of(memory: Memory) -> str:
+def id_of(memory: Memory | Outline) -> str:
     """The id that mem0 knows: that of the first version, which is the key of later ones."""
-    if KEY not in memory.metadata:
-        return memory.id
-    key = memory.key
-    is_first = key is not None and key[:24] == memory.id[:24] and len(key) == len(memory.id)
-    return key if is_first and key is not None else memory.id
+    key = memory.metadata.get(KEY)
+    if isinstance(key, str) and key[:24] == memory.id[:24] and len(key) == len(memory.id):
+        return key
+    return memory.id
 
 
 def tier_of(value: Any) -> Tier | None:

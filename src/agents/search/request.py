@@ -35,6 +35,9 @@ class SearchRequest(NamedTuple):
     part, archived ones too; None: all cold memories take part."""
     exact: bool = False
     """Whether cold memories are searched in the journal alone, and not in mem0's store."""
+    bare: bool = False
+    """Whether rows will do, and no hits are made: of one agent alone, without cold memories and
+    without a budget."""
     pinned_first: bool = True
     """Whether the pinned memories come first; if not, they are ranked like all memories."""
 
@@ -64,6 +67,8 @@ def scope_of(
     with_hot = hot is not None and bool(block.hot)
     if only is ANY and not expiring and not with_hot:
         return None
+    if not expiring and not with_hot and only._replace(min_score=0.0) == ANY:
+        return Scope(None, list(block.pinned), len(block.pinned), only.min_score)
     hidden = np.zeros(block.size, bool)
     if expiring:
         hidden |= (block.column("expires") <= tick) & (block.tiers != Tier.PINNED)

@@ -95,7 +95,9 @@ class Search:
                 hits = self._cold.search(blocks[i], asked.one(index), scopes[i], request, may_sync)
                 results[i] = Hits(hits)
         else:
-            accesses = self._ranker.best(blocks, worded, asked, request.limit, scopes, results)
+            accesses = self._ranker.best(
+                blocks, worded, asked, request.limit, scopes, results, bare=request.bare
+            )
         if len(worded) < len(blocks):
             blank = sorted(set(range(len(blocks))).difference(worded))
             for i, newest in zip(blank, self._newest(blank, blocks, scopes, request), strict=True):

@@ -3,13 +3,22 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER, PLAIN, Memory, Traits, id_prefix
+from ...memory.records import (
+    NEVER,
+    NO_METADATA,
+    PLAIN,
+    Memory,
+    Metadata,
+    Traits,
+    id_prefix,
+    sequence_digits,
+)
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
 from ...rules.temperature import relevance
@@ -33,6 +42,16 @@ _MANY = 64
 """From this many leaving memories on, to hash the memories that stay may cost less."""
 NUMBERS = 9
 """Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, uses."""
+
+
+class Outline(NamedTuple):
+    """A memory without what became of it. Its metadata is the table's own: only to look at."""
+
+    id: str
+    agent_id: str
+    content: str
+    tier: Tier
+    metadata: Metadata
 
 
 class AgentColumns:
@@ -210,6 +229,21 @@ class AgentColumns:
         return [
             (contents[row], _TIERS[tiers.item(row)], (kinds[row] or PLAIN).kind)
             for row in [start + row for row in rows]
+        ]
+
+    def outlines(self, rows: Iterable[int]) -> list[Outline]:
+        """The memories in these rows of the table, in a third of the time of :meth:`memories`."""
+        table, agent_id, prefix = self.table, self.agent_id, self.prefix
+        numbers, tiers, metadata = table.flat_numbers, table.tiers.item, table.metadata
+        return [
+            Outline(
+                prefix + sequence_digits(numbers[WIDTH * row]),
+                agent_id,
+                table.contents[row],
+                _TIERS[tiers(row)],
+                metadata[row] or NO_METADATA,
+            )
+            for row in rows
         ]
 
     def memory(self, row: int) -> Memory:
