@@ -148,7 +148,15 @@ def replayed_hash(bank: MemoryBank) -> str:
         with journal.file.writing():
             journal.file.db.execute("DELETE FROM snapshots")
             journal.file.put({"snapshot": None, "rebuild_shelf": True, "store": None})
-        parts = Engine(None, journal, bank.settings, SmallEmbedder(), approximate_tokens, None)
+        parts = Engine(
+            None,
+            journal,
+            journal.get("bank"),
+            bank.settings,
+            SmallEmbedder(),
+            approximate_tokens,
+            None,
+        )
         return read.state_hash(parts)
     finally:
         journal.close()

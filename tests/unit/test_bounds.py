@@ -25,7 +25,8 @@ SOURCE = ROOT / "src" / "agents"
 FIXED = {
     "config/load.py": {"types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
     "storage/embedding.py": {"_weights"},
-    "storage/mem0/package.py": {"_both", "_modules_in"},
+    "storage/mem0/package.py": {"_both"},
+    "storage/mem0/store.py": {"_modules_in"},
     "storage/columns/words.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},

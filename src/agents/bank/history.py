@@ -20,11 +20,11 @@ from ..storage import checkpoint
 from ..storage.beside_journal import lost_journal, mark
 from ..storage.embedding import Embedder
 from ..storage.files import BankLock, lock_folder, make_folder
-from ..storage.identity import checked_embedder, with_embedder, with_new_id
 from ..storage.journal.journal import Journal
 from ..storage.mem0.store import check_providers
 from ..storage.reembedding import FILE, agreement, new_vectors, survey, switch
 from ..storage.store_sync import Progress, stale_store
+from ..storage.trust import checked_embedder, with_embedder, with_new_id
 
 
 def restore(path: Path, folder: Path, *, same_bank: bool = False) -> BankLock:

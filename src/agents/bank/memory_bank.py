@@ -24,7 +24,7 @@ from ..storage.embedding import Embedder
 from ..storage.files import OneWriter
 from ..storage.store_sync import Progress
 from ..telling import groups, tell
-from ..telling.trust import weigh_searches
+from ..telling.trust import Trusting
 from ..version import __version__
 from .agent_memory import AgentMemory
 from .history import checkpoint_extra, reembed
@@ -101,7 +101,8 @@ class MemoryBank(OneWriter):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         """The open bank itself, for the code of this package; its form may change."""
-        weigh_searches(engine)
+        if engine.settings.retrieval.trust:
+            engine.search.weigh_by(Trusting(engine.state))
 
     # Opening and closing
 

@@ -19,10 +19,10 @@ from ..notes.opening import open_notes
 from ..storage.beside_journal import lost_journal, mark
 from ..storage.embedding import Embedder
 from ..storage.files import BankLock, lock_folder, sweep_bank
-from ..storage.identity import Guard, prepare
 from ..storage.journal.journal import Journal
 from ..storage.mem0.store import check_installed, check_providers
 from ..storage.sqlite import as_it_was
+from ..storage.trust import Guard, prepare
 from . import history
 
 Config = str | PathLike[str] | Mapping[str, object] | Settings | None
@@ -103,7 +103,7 @@ class Opening:
             clock.follow(engine)
             sweep_bank(path)
             _observe(engine)
-            mark(path, journal.get("bank")["id"])
+            mark(path, engine.id)
             engine.record_head()
             undo.pop_all()
         return engine
@@ -145,6 +145,7 @@ class Opening:
         Without a lock, the bank is in memory; a ``folder`` is then that of the bank it copies.
         """
         load, guard, refused, settings = self._load, None, None, self._given
+        identity: dict[str, Any] | None = None
         is_copy = folder is not None and lock is None
         if folder is not None:
             identity = journal.get("bank")
@@ -161,9 +162,9 @@ class Opening:
         if guard is not None and not is_copy:
             guard.check_files()
             check_installed(at_work)
-        chosen = prepare(journal, settings, self._embedder, refused)
+        identity, embedder = prepare(journal, identity, settings, self._embedder, refused)
         place = None if lock is None else folder
-        engine = Engine(place, journal, at_work, chosen, self._count_tokens, lock)
+        engine = Engine(place, journal, identity, at_work, embedder, self._count_tokens, lock)
         if guard is not None:
             engine.guard = guard
             engine.settings_with = lambda texts: load(assignments=texts)

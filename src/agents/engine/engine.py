@@ -5,11 +5,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 from weakref import WeakSet
 
 import numpy as np
@@ -30,7 +30,6 @@ from ..search.request import SearchRequest
 from ..search.search import Found, Search
 from ..storage.embedding import CachedEmbedder, Embedder
 from ..storage.files import BankLock, OneWriter
-from ..storage.identity import Guard
 from ..storage.interrupts import (
     Block,
     Opened,
@@ -45,6 +44,7 @@ from ..storage.mem0.models import Extractor
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
+from ..storage.trust import Guard
 
 logger = logging.getLogger(__name__)
 
@@ -73,12 +73,14 @@ class Engine(OneWriter):
         self,
         folder: Path | None,
         journal: Journal,
+        identity: Mapping[str, Any],
         settings: Settings,
         embedder: Embedder,
         count_tokens: TokenCounter,
         lock: BankLock | None,
     ) -> None:
-        identity = journal.get("bank")
+        self.id: str = identity["id"]
+        """The bank's own, which no copy has."""
         self.settings = replace(settings, seed=identity["seed"])
         self.folder = folder
         self.lock = lock
@@ -105,7 +107,7 @@ class Engine(OneWriter):
         """After how many idle ticks memories cool; None if memories do not fade."""
         self.grace = settings.clock.ticks(settings.retention.grace)
         """For how many ticks a deleted memory can be restored."""
-        self.store = StoreSync(journal, state, settings.store, folder, identity["id"])
+        self.store = StoreSync(journal, state, settings.store, folder, self.id)
         self.search = Search(state, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
         self.extractor: Extractor | None = None

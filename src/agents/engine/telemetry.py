@@ -83,4 +83,4 @@ def observe(bank: Engine, provider: MeterProvider | None = None) -> None:
         instruments = _of_providers[provider]
     else:
         instruments = _of_providers[provider] = _Instruments(provider)
-    instruments.add(bank, bank.journal.get("bank")["id"])
+    instruments.add(bank, bank.id)

@@ -29,7 +29,7 @@ from ..memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, TIER_VALUES, Retention
 from ..storage.embedding import CachedEmbedder, NoEmbedder
 from ..storage.files import TemporaryFolder
 from ..storage.mem0.child_process import read_rows
-from ..storage.mem0.package import check_vector_store
+from ..storage.mem0.store import check_vector_store
 from ..storage.state.state import State
 from ..telling import groups
 from .row_files import New, Row, check_row

@@ -73,7 +73,7 @@ def _opened(found: Salvage) -> tuple[Salvaged, bool]:
         journal.set(bank=kept)
         own = stand_in(kept["embedder"])
         settings = load_settings(base=kept["settings"])
-        bank = MemoryBank(Engine(None, journal, settings, own, approximate_tokens, None))
+        bank = MemoryBank(Engine(None, journal, kept, settings, own, approximate_tokens, None))
     except BaseException:
         journal.close()
         raise

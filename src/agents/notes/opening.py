@@ -141,7 +141,7 @@ def _write_out(own: NoteIndex, files: NoteFiles) -> None:
 
 def _check_extra_paths(bank: Engine) -> None:
     """Refuse extra paths with equal names, and extra paths in the folder of the agents' notes."""
-    if bank.folder is None:
+    if bank.folder is None or not bank.settings.notes.extra_paths:
         return
     own = (bank.folder / "notes").resolve()
     for item in bank.settings.notes.extra_paths:

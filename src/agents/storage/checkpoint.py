@@ -30,7 +30,6 @@ from ..errors import (
 from .beside_journal import APPLICATION_ID, is_ours, mark, marked, records_of
 from .columns.agent_columns import AgentColumns
 from .files import make_folder, sweep_files
-from .identity import with_new_id
 from .journal.file import SnapshotRow
 from .journal.journal import Journal
 from .journal.ticks import TickRow
@@ -39,6 +38,7 @@ from .sqlite import DAMAGE, discard, is_of_the_system, log_of, make_private, syn
 from .state import snapshots
 from .state.ledger import Ledger
 from .state.state import State
+from .trust import with_new_id
 
 _FORMAT = 3
 

@@ -4,7 +4,8 @@ A signal's handler runs between any two steps of a program, and may raise: Ctrl-
 KeyboardInterrupt. An error between the two halves of a change would leave one half, so signals wait
 until the change is whole. An error may also come where nothing ends a block of changes: a
 :class:`Block` is given up then. The search for garbage, which takes long in the middle of many new
-records, waits in :class:`gc_paused`.
+records, waits in :class:`gc_paused`. A property that is computed :class:`once` leaves nothing
+locked.
 """
 
 import gc
@@ -15,11 +16,12 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from importlib import import_module
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 from weakref import ref
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
+_T = TypeVar("_T")
 
 _SIGNALS = tuple(
     int(getattr(signal, name))
@@ -254,3 +256,31 @@ class gc_paused:  # noqa: N801  # a context manager with the name of a function
     def __exit__(self, *_: object) -> None:
         if self._was:
             gc.enable()
+
+
+class once(Generic[_T]):  # noqa: N801  # used as a decorator
+    """``functools.cached_property`` without a lock.
+
+    On Python 3.11, that has one lock for all objects of a class. An error at the instant when the
+    lock was taken leaves it locked, and another thread then waits for ever.
+    """
+
+    def __init__(self, make: Callable[[Any], _T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> _T: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> _T | Self:
+        """What the method gives; the object then has it as an attribute."""
+        if instance is None:
+            return self
+        made = instance.__dict__[self._name] = self._make(instance)
+        return made

@@ -36,9 +36,9 @@ from ..memory.tiers import Retention
 from .beside_journal import checkpoints_before_purge
 from .embedding import Quantised, unit
 from .files import TemporaryFolder
+from .interrupts import once
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
-from .once import once
 from .state.state import State
 
 logger = logging.getLogger(__name__)

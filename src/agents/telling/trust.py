@@ -36,12 +36,6 @@ def trust_of(bank: Engine, agent_id: str, teller: object) -> float:
     return float(own.get(check_agent_id(teller), 1.0))
 
 
-def weigh_searches(bank: Engine) -> None:
-    """Let the searches of a bank count trust in tellers, if ``retrieval.trust`` is true."""
-    if bank.settings.retrieval.trust:
-        bank.search.weigh_by(Trusting(bank.state))
-
-
 @final
 class Trusting:
     """The trust of each agent in who told its memories, as factors of their scores."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.storage.once import once
+from agents.storage.interrupts import once
 from waiting import LONG
 
 

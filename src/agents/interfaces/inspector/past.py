@@ -21,11 +21,11 @@ from ...memory.context import approximate_tokens
 from ...memory.events import parsed
 from ...memory.records import Explanation, Memory
 from ...storage.embedding import Embedder, keys_of
-from ...storage.identity import Guard, prepare
 from ...storage.journal.file import SnapshotRow
 from ...storage.journal.journal import Journal
 from ...storage.state import snapshots
 from ...storage.state.snapshots import replay
+from ...storage.trust import Guard, prepare
 from .parameters import Reading
 from .reader import Reader
 
@@ -271,8 +271,11 @@ class PastBanks:
             else:
                 own = {"bank": identity, "store": None, "purged": True}
                 journal.adopt(stage.head, stage.rows, (), {}, stage.shelf, **own)
-            self._embedder = prepare(journal, settings, self._embedder, guard.embedder())
-            parts = Engine(None, journal, settings, self._embedder, approximate_tokens, None)
+            identity, embedder = prepare(
+                journal, identity, settings, self._embedder, guard.embedder()
+            )
+            self._embedder = embedder
+            parts = Engine(None, journal, identity, settings, embedder, approximate_tokens, None)
             parts.guard = guard
         except BaseException:
             journal.close()

@@ -15,10 +15,9 @@ from ...memory.records import NEVER, id_prefix, memory_id, sequence_of
 from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Retention, Tier
 from ...rules.tiers import end_after
-from ...storage.interrupts import gc_paused
+from ...storage.interrupts import gc_paused, once
 from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
-from ...storage.once import once
 from ...telling.groups import is_board
 
 NOT_GONE = -1

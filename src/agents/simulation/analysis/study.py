@@ -16,8 +16,8 @@ from ...errors import InvalidInput, MemoryNotFound, RunError
 from ...memory.tiers import TIER_NAMES, Tier
 from ...memory.words import counted, cut, number
 from ...storage.embedding import OfflineEmbedder, keys_of, quantise
+from ...storage.interrupts import once
 from ...storage.journal.journal import Journal
-from ...storage.once import once
 from ..reports import html as page
 from ..reports import plots
 from . import beliefs, forgetting, spread

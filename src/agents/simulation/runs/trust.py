@@ -15,9 +15,9 @@ from ...config.settings import Settings
 from ...errors import InvalidInput
 from ...storage import checkpoint
 from ...storage.files import replace_file
-from ...storage.identity import claim_store
 from ...storage.trust import (
     Trusted,
+    claim_store,
     embedder_wish,
     file_seal,
     has_pickles,

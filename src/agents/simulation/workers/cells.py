@@ -16,11 +16,11 @@ from ...memory.records import Hits
 from ...memory.sources import Telling
 from ...storage.beside_journal import mark
 from ...storage.files import make_folder, replace_file
-from ...storage.identity import with_new_id
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickNote
 from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
+from ...storage.trust import with_new_id
 from ...telling.groups import is_board
 from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting

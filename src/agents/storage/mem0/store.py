@@ -1,7 +1,10 @@
-"""A bank's memories in one of mem0's vector stores."""
+"""A bank's memories in one of mem0's vector stores, and which providers mem0 has."""
 
 import contextlib
+import difflib
+import functools
 import hashlib
+import importlib.util
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...config.settings import StoreSettings, without_password
-from ...errors import StoreDamaged, StoreError
+from ...config.settings import Settings, StoreSettings, without_password
+from ...errors import ConfigError, StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
+from ...packages import missing
 from ..beside_journal import STORE_RECORD, Acknowledged, HeadRecord
 from ..files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
-from .package import check_installed, check_providers
-
-__all__ = ["Mem0Store", "check_installed", "check_providers", "payload", "store_config"]
 
 logger = logging.getLogger(__name__)
 
@@ -354,3 +355,68 @@ def _found(folder: Path, pattern: str) -> list[Path]:
         return sorted(folder.glob(pattern))
     except OSError as error:
         raise StoreError(f"the folder {folder} can't be read: {error}") from error
+
+
+# The providers that mem0 has, found without importing mem0
+
+
+_STORES = "configs/vector_stores"
+
+
+def check_providers(settings: Settings) -> None:
+    """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
+    for key, name, folder, ours in (
+        ("store.provider", settings.store.provider, _STORES, {"none"}),
+        ("embedder.provider", settings.embedder.provider, "embeddings", {"offline", "none"}),
+        ("llm.provider", settings.llm.provider, "llms", set()),
+    ):
+        if name is None or name in ours or (folder == _STORES and not _is_installed()):
+            continue
+        known = _known(folder) | ours
+        if name not in known:
+            raise ConfigError(
+                f"{key}: mem0 has no provider {name!r:.40}", hint=_instead(name, known)
+            )
+
+
+def check_installed(settings: Settings) -> None:
+    """Raise :class:`ConfigError` if the settings write a store and mem0 is not installed."""
+    if settings.storage.sync != "manual" and not _is_installed():
+        raise missing(
+            f"mem0's store ({settings.store.provider})",
+            "mem0",
+            otherwise=", or go without a store: store.provider=none",
+        )
+
+
+def _is_installed() -> bool:
+    return importlib.util.find_spec("mem0") is not None
+
+
+def check_vector_store(provider: str, place: str) -> None:
+    """Raise :class:`ConfigError` for a store that mem0 lacks; ``place`` is where it is named."""
+    known = _known(_STORES)
+    if provider not in known:
+        raise ConfigError(
+            f"{place}: there is no vector store {provider!r:.40}", hint=_instead(provider, known)
+        )
+
+
+def _known(folder: str) -> set[str]:
+    """The names of mem0's modules in a folder: mem0 itself finds a provider by its module."""
+    spec = importlib.util.find_spec("mem0")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise missing(f"to list mem0's {folder}", "mem0")
+    return set(_modules_in(Path(places[0], folder)))
+
+
+@functools.cache
+def _modules_in(folder: Path) -> frozenset[str]:
+    found = {file.stem for file in folder.glob("[a-z]*.py")}
+    return frozenset(found - {"base", "configs", "mock"})
+
+
+def _instead(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(known))}"

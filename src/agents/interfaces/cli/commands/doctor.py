@@ -469,11 +469,12 @@ def _trust(bank: "MemoryBank") -> Findings:
 
 
 def _embedder(bank: "MemoryBank") -> Findings:
-    from ....storage.identity import prepare
+    from ....storage.trust import prepare
 
     if bank.engine.guard is not None and bank.engine.guard.embedder():
         return
-    yield from embedding(prepare(bank.engine.journal, bank.settings, None))
+    journal = bank.engine.journal
+    yield from embedding(prepare(journal, journal.get("bank"), bank.settings, None)[1])
 
 
 def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Findings:
