@@ -48,6 +48,7 @@ COMMANDS = {
         "tiermem.simulation.runs.placement",
         "tiermem.simulation.workers.worker",
     ),
+    "tiermem.interfaces": ("tiermem.interfaces.inspector.sorting", "scipy.sparse"),
     "tiermem.testing": (
         "hypothesis",
         "pytest",
@@ -70,7 +71,7 @@ COMMANDS = {
 """By a word of what is run: what it imports as well."""
 STORE = ("mem0.vector_stores.configs", "mem0.utils.factory", "mem0.vector_stores.chroma")
 STORE_WORDS = ("tiermem.storage", "doctor", "rebuild", "sync()", "vacuum")
-_OURS = ("tiermem.storage.", "tiermem.simulation.")
+_OURS = ("tiermem.storage.", "tiermem.simulation.", "tiermem.interfaces.")
 _HASH_SEED = "PYTHONHASHSEED"
 _SEED_OF_LAWS = "1"
 _BECOME_SUBREAPER = 36

@@ -9,7 +9,6 @@ import pytest
 from inspected_sites import ask, looked_at
 
 from agents import MemoryBank, analysis
-from agents.interfaces.inspector import agent_view, run_view
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import WrongParameter
@@ -49,25 +48,6 @@ def test_memories_are_those_of_the_bank_after_the_tick(site: Inspection, market:
         found = ask(site, "memories", agent=agent, tick=tick)
         assert found["total"] == len(expected)
         assert _plain(found["rows"]) == _plain(expected)
-
-
-def test_a_long_list_comes_in_parts(site: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = {"agent": AGENTS[0], "tick": 40}
-    questions: list[tuple[str, str, dict[str, object]]] = [
-        ("memories", "rows", here),
-        ("explain", "rows", {**here, "query": "who cheated me?"}),
-        ("tick", "events", {"tick": 17}),
-    ]
-    wholes = [ask(site, name, **given) for name, _, given in questions]
-    monkeypatch.setattr(agent_view, "MOST_ROWS", 4)
-    monkeypatch.setattr(run_view, "MOST_ROWS", 4)
-    for (name, rows, given), whole in zip(questions, wholes, strict=True):
-        total = whole["total"]
-        assert total == len(whole[rows]) > 4
-        parts = [ask(site, name, **given, offset=at) for at in range(0, total, 4)]
-        assert [row for part in parts for row in part[rows]] == whole[rows]
-        assert {part["total"] for part in parts} == {total}
-        assert ask(site, name, **given, offset=total)[rows] == []
 
 
 def test_explain_is_the_banks_own_after_the_tick(site: Inspection, market: Path) -> None:

@@ -1,11 +1,8 @@
 """Two runs, branches, and sweeps."""
 
 import json
-import threading
-import zlib
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from browsers import Browser, served
@@ -14,24 +11,15 @@ from inspected_sites import ask, looked_at, make_run, opened
 
 from agents.config.load import load_settings
 from agents.errors import RunError
-from agents.interfaces.inspector import agent_view, comparing, slices
-from agents.interfaces.inspector.comparing import Parting, compare
+from agents.interfaces.inspector import comparing
 from agents.interfaces.inspector.inspection import Inspection
-from agents.interfaces.inspector.parameters import (
-    CantTell,
-    NotThere,
-    Parameters,
-    Reading,
-    WrongParameter,
-)
-from agents.memory.records import Memory
+from agents.interfaces.inspector.parameters import CantTell, NotThere, WrongParameter
 from agents.simulation.runs.branch import branch, read_edits
-from agents.simulation.runs.compare import compare_runs, only_in
+from agents.simulation.runs.compare import compare_runs
 from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.run_sweep import run_all, write_results
 from agents.simulation.sweeps.sweep import read_sweep
-from waiting import LONG
 
 
 def _finished(folder: Path) -> Path:
@@ -48,25 +36,6 @@ def test_a_branch_without_edits_never_parts(market: Path, tmp_path: Path) -> Non
         assert found["first_difference"] is None
         assert found["only_left"] == found["only_right"] == []
         assert found["left"] == found["right"]
-
-
-def test_a_request_that_waits_for_the_reading_looks_for_nothing_before(
-    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    branch(market, 30, tmp_path / "same")
-    looked: list[object] = []
-    monkeypatch.setattr(Parting, "found", lambda self: looked.append(self))
-    with looked_at(market, tmp_path / "same") as site:
-        left, right = site.runs
-        for run in site.runs:
-            run.need(run.last_tick(), LONG)
-        asked = Parameters({"agent": "agent_01", "tick": "20"})
-        parting = Parting(left, right)
-        monkeypatch.setattr(right.reader, "wait_for", lambda *_: False)
-        monkeypatch.setattr(type(right), "_is_read", lambda self, _: self is left)
-        with pytest.raises(Reading):
-            compare([left, right], parting, asked)
-        assert looked == []
 
 
 def test_of_many_memories_the_first_are_listed_and_all_are_counted(
@@ -96,26 +65,6 @@ def test_the_page_says_how_many_memories_are_not_listed(
         assert browser.complaints() == []
 
 
-def test_many_memories_are_compared_by_another_thread(
-    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edits = [{"agent": "agent_02", "do": "add", "content": "a rule"}]
-    branch(market, 40, tmp_path / "other", edits=edits)
-    threads: list[str] = []
-
-    def seen(*both: list[Memory]) -> tuple[list[Memory], list[Memory]]:
-        threads.append(threading.current_thread().name.partition("_")[0])
-        return only_in(*both)
-
-    monkeypatch.setattr(comparing, "only_in", seen)
-    with looked_at(market, tmp_path / "other") as site:
-        plain = ask(site, "compare", agent="agent_02", tick=40)
-        monkeypatch.setattr(agent_view, "_MANY", 10)
-        assert ask(site, "compare", agent="agent_02", tick=40) == plain
-        ask(site, "compare", agent="agent_02", tick=40)
-    assert threads == ["MainThread", "later"]
-
-
 def test_two_runs_part_where_diff_says(market: Path, tmp_path: Path) -> None:
     edits = [{"agent": "agent_02", "do": "add", "content": "NEVER trade", "tier": "pinned"}]
     branch(market, 30, tmp_path / "other", edits=edits)
@@ -133,48 +82,6 @@ def test_two_runs_part_where_diff_says(market: Path, tmp_path: Path) -> None:
             ask(site, "compare", agent="nobody", tick=3)
     with looked_at(market) as site, pytest.raises(CantTell, match="only one run"):
         ask(site, "compare", agent="agent_02", tick=40)
-
-
-def test_the_agent_who_parts_is_looked_for_over_many_requests(market: Path, tmp_path: Path) -> None:
-    edits = [{"agent": "agent_03", "do": "add", "content": "NEVER trade", "tier": "pinned"}]
-    branch(market, 30, tmp_path / "other", edits=edits)
-    with looked_at(market, _finished(tmp_path / "other")) as site:
-        whole = ask(site, "compare", agent="agent_03", tick=40)["first_difference"]
-        place = site.runs[0].agents.index(whole["agent"])
-        assert place > 0
-        parting = Parting(*site.runs, patience=-1)  # one agent for each request
-        for done in [*range(1, place + 1), place]:
-            with pytest.raises(Reading) as reading:
-                parting.found()
-            assert (reading.value.done, reading.value.of) == (done, 5)
-        assert parting.found() == parting.found() == whole
-        expected = ask(site, "compare", agent="agent_01", tick=35)
-        given = Parameters({"agent": "agent_01", "tick": "35"})
-        with pytest.raises(Reading):  # one side for each request
-            compare(site.runs, parting, given)
-        assert compare(site.runs, parting, given) == expected
-
-
-def test_to_compare_a_tick_reads_the_blocks_of_that_tick(
-    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slices, "_MOST_COMMITS", 8)
-    edits = [{"agent": "agent_03", "do": "add", "content": "NEVER trade", "tier": "pinned"}]
-    branch(market, 30, tmp_path / "other", edits=edits)
-    with looked_at(market, _finished(tmp_path / "other")) as site:
-        ask(site, "search", q="cloth")  # both runs are read
-        ask(site, "search", q="cloth", run=1)
-        read = list[int]()
-
-        def unpacked(data: bytes) -> bytes:
-            read.append(len(data))
-            return zlib.decompress(data)
-
-        monkeypatch.setattr(slices, "zlib", SimpleNamespace(decompress=unpacked))
-        found = Parting(*site.runs).found()
-        assert found is not None
-        compared = site.runs[0].agents.index(found["agent"]) + 1
-        assert len(read) <= 2 * 2 * compared
 
 
 def test_a_branch_is_given_as_a_command_and_a_file(market: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def _damaged(run: Path, place: Path, sql: str) -> Path:
 def test_what_comes_before_the_damage_is_shown(market: Path, tmp_path: Path, damage: str) -> None:
     folder = _damaged(market, tmp_path / "run", DAMAGES[damage])
     with looked_at(folder) as site:
-        until("the damage is found", lambda: site.runs[0].reader.damaged is not None)
+        until("the damage is found", lambda: site.runs[0].damaged is not None)
         (run,) = ask(site, "about")["runs"]
         assert "is not what was written" in run["damaged"]
         whole = ask(site, "memories", agent=AGENT, tick=19)

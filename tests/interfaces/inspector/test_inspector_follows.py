@@ -26,7 +26,7 @@ def _bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def _read(site: Inspection, tick: int) -> None:
-    until(f"tick {tick} is read", lambda: site.runs[0].reader.read_tick >= tick)
+    until(f"tick {tick} is read", lambda: ask(site, "follow")["read_tick"] >= tick)
 
 
 def test_looking_changes_nothing_in_the_folder(market: Path, tmp_path: Path) -> None:
@@ -92,6 +92,16 @@ def test_a_bank_is_followed_while_its_tick_stands_still(tmp_path: Path) -> None:
                 assert ask(site, "memories", agent="alice", tick=tick)["total"] == count
 
 
+def test_a_tick_that_goes_on_shows_what_is_new(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("ann").add("the mill burns")
+        with looked_at(tmp_path / "bank") as site:
+            assert ask(site, "tick", tick=0)["total"] == 1
+            bank.agent("ann").add("the mill is lost")
+            texts = [row["text"] for row in ask(site, "tick", tick=0)["events"]]
+    assert texts == ["the mill burns", "the mill is lost"]
+
+
 def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "market", 8)
     with looked_at(folder) as site:
@@ -103,7 +113,7 @@ def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:
         history.rewind(folder / "bank", 4)
         with MemoryBank.open(folder / "bank", storage={"sync": "manual"}) as bank:
             bank.agent(AGENT).add("after the rewind")
-        until("it is read anew", lambda: site.runs[0].reader.slices.generation == 1)
+        until("it is read anew", lambda: ask(site, "follow")["read_tick"] == 4)
         assert ask(site, "follow")["last_tick"] == 4
         assert ask(site, "series")["ticks"] == list(range(5))
         rows = ask(site, "memories", agent=AGENT, tick=4)["rows"]

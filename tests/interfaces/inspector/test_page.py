@@ -9,7 +9,6 @@ import yaml
 from browsers import Browser, served
 from inspected_sites import ask
 
-from agents.interfaces.inspector import agent_view
 from agents.interfaces.inspector.inspection import Inspection
 from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.record import past_bank
@@ -268,20 +267,6 @@ def test_memories_are_filtered_sorted_and_searched(
     assert shown == [own.id for own in chosen[:3]]
     browser.write("#search", "cloth\n")
     browser.shows(".frame[data-view=search] #results[data-ready=true] .row", "cloth")
-
-
-def test_a_list_that_comes_in_parts_is_whole_in_the_page(
-    browser: Browser, market: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with past_bank(market, 40) as bank:
-        memories = bank.agent(AGENT).all()
-    monkeypatch.setattr(agent_view, "MOST_ROWS", 7)
-    with served(market) as address:
-        browser.open(address, f"#/agent/{AGENT}?t=40&sort=created")
-        browser.shows(f"#memories[data-ready=true][data-total='{len(memories)}'] .row")
-        first = browser.attribute("#memories .row[aria-rowindex='9']", "data-id")
-        assert first == memories[8].id
-        assert browser.complaints() == []
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """The answers about one agent at a tick: its decision, its memories, and why not others."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,12 +21,10 @@ from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
 from ...simulation.tick.decision_log import LoggedDecision
 from ...telling.groups import group_of, is_board
-from .inspected import MOST_ROWS, Inspected
+from .inspected import Inspected
 from .parameters import CantTell, Parameters
 from .slices import Item
 
-_MANY = 3000
-"""Memories of one agent that take longer to list or to explain than a request may."""
 _NOT_A_DECISION = {
     "observed": "",
     "heard": [],
@@ -49,27 +47,6 @@ def agent_at(run: Inspected, given: Parameters) -> dict[str, Any]:
     """What decided the agent's actions in a tick, and what came of them."""
     agent, tick = run.agent(given), run.tick(given)
     run.need(tick)
-    return _in_time(run, agent, tick, ("agent",), lambda: _agent_at(run, agent, tick))
-
-
-def _in_time(
-    run: Inspected,
-    agent: str,
-    tick: int,
-    what: tuple[Hashable, ...],
-    make: Callable[[], dict[str, Any]],
-) -> dict[str, Any]:
-    """An answer about an agent; if it has many memories, another thread makes it."""
-    return run.later((agent, *what), tick, make) if has_many(run, agent) else make()
-
-
-def has_many(run: Inspected, agent: str) -> bool:
-    """Whether an agent has had more memories than a request can go through."""
-    slices = run.reader.slices
-    return slices.newest(slices.places.get(agent, -1)) >= _MANY
-
-
-def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
     try:
         found, kept, bank_text, known, settings = _decision(run, agent, tick)
     except CantTell as error:
@@ -118,7 +95,7 @@ def _decision(run: Inspected, agent: str, tick: int) -> _Seen:
 def no_decisions(run: Inspected) -> str:
     """Why there are no decisions to show; empty if some were kept."""
     if run.is_run:
-        return "" if run.reader.has_decisions else "this run has kept no decisions"
+        return "" if run.slices.progress().has_decisions else "this run has kept no decisions"
     if run.name == "bank" and (run.folder / ".." / "run.json").exists():
         place = run.folder.parent if run.folder.name == "bank" else run.folder / ".."
         return f"this bank was opened without its run, which has the decisions: {place}"
@@ -133,9 +110,9 @@ def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, LoggedDecision]:
         raise CantTell(no_decisions(run))
     if tick == run.first_tick():
         raise CantTell(f"nobody decides anything in tick {tick}, with which the run begins")
-    if tick in run.reader.lost:
-        raise CantTell(run.reader.lost[tick], hint=BankDamaged.hint)
-    item = run.reader.slices.item(run.reader.slices.places[agent], tick)
+    if why := run.slices.lost().get(tick):
+        raise CantTell(why, hint=BankDamaged.hint)
+    item = run.slices.item(run.slices.place(agent), tick)
     if item is None or item.kept is None:
         raise CantTell(f"the decisions of tick {tick} were not kept")
     return item, LoggedDecision(*item.kept)
@@ -186,11 +163,11 @@ def texts_of(
     run: Inspected, agent: str, numbers: Iterable[int], new: Mapping[int, Added]
 ) -> list[str]:
     """The texts of new memories by their numbers, or of what was repeated."""
-    slices = run.reader.slices
+    slices = run.slices
     return [
         text_of(new[number])
         if number in new
-        else slices.text(slices.places[agent], number) or FORGOTTEN
+        else slices.text(slices.place(agent), number) or FORGOTTEN
         for number in numbers
     ]
 
@@ -320,25 +297,18 @@ def active(bank: MemoryBank, owner: str) -> list[Memory]:
 
 
 def memories(run: Inspected, given: Parameters) -> dict[str, Any]:
-    """A part of the agent's active memories after a tick; the page filters and sorts the whole."""
+    """The agent's active memories after a tick; the page filters, sorts and cuts the list."""
     agent, tick = run.agent(given), run.tick(given)
-    offset = given.whole("offset", 0)
     run.need(tick)
-
-    def part() -> dict[str, Any]:
-        with run.past.after(agent, tick) as bank:
-            found = run.past.listed(lambda: active(bank, agent))
-        rows = list(map(memory_row, found[offset : offset + MOST_ROWS]))
-        return {"total": len(found), "rows": rows}
-
-    return _in_time(run, agent, tick, ("memories", offset), part)
+    with run.past.after(agent, tick) as bank:
+        rows = list(map(memory_row, active(bank, agent)))
+    return {"total": len(rows), "rows": rows}
 
 
-def explain(run: Inspected, given: Parameters, most: int | None = None) -> dict[str, Any]:
+def explain(run: Inspected, given: Parameters) -> dict[str, Any]:
     """What a search gives and why it does not give the rest: ``AgentMemory.explain``."""
     agent, tick = run.agent(given), run.tick(given)
     when = given.one_of("when", ("after", "deciding"), "after")
-    offset = given.whole("offset", 0)
     if is_board(agent):
         raise CantTell("a board is not searched alone", hint="search for its words")
     run.need(tick)
@@ -348,13 +318,9 @@ def explain(run: Inspected, given: Parameters, most: int | None = None) -> dict[
         if not given.has("query"):
             observed = perceived(run, agent, item, kept)[:1] if kept.has_text else []
             query = "".join(observed) if kept.query is None else kept.query
-
-    def part() -> dict[str, Any]:
-        found = _explanations(run, agent, tick - deciding, query, deciding=deciding)
-        rows = [_explained(row) for row in found[offset:][: MOST_ROWS if most is None else most]]
-        return {"query": query, "when": when, "tick": tick, "total": len(found), "rows": rows}
-
-    return _in_time(run, agent, tick, ("explain", when, query, offset), part)
+    found = _explanations(run, agent, tick - deciding, query, deciding=deciding)
+    rows = list(map(_explained, found))
+    return {"query": query, "when": when, "tick": tick, "total": len(rows), "rows": rows}
 
 
 def _explanations(

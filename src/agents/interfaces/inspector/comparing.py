@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from time import thread_time
 from typing import Any
+
+import orjson
 
 from ...config.yaml_files import to_yaml
 from ...errors import RunError, TierMemError
@@ -16,9 +17,10 @@ from ...simulation.runs.branch import changed_settings, read_edits
 from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
 from ...storage.files import TemporaryFolder
-from .agent_view import agent_at, has_many, memory_row
+from .agent_view import agent_at, memory_row
 from .inspected import Inspected
-from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
+from .parameters import CantTell, NotThere, Parameters, WrongParameter
+from .run_view import commits_of, decisions_in
 
 _MOST_EDITS = 1000
 _MOST_OPTIONS = 100
@@ -26,51 +28,22 @@ _MOST_ONLY = 100
 """Memories that only one run has, and that are listed."""
 _MOST_NEIGHBOURS = 200
 _MOST_FOLDERS = 2_000
-_PATIENCE = 0.04
-"""Processor time that a request may take to find the agent who differs."""
 
 
 class Parting:
-    """The first tick after which two runs differ; it is looked for once, and then remembered.
+    """The first tick after which two runs differ; it is looked for once, and then remembered."""
 
-    A request looks for ``patience`` seconds of processor time; :class:`Reading` says that it has
-    to be made again, and the next one goes on where this one was.
-    """
-
-    def __init__(self, left: Inspected, right: Inspected, *, patience: float = _PATIENCE) -> None:
+    def __init__(self, left: Inspected, right: Inspected) -> None:
         self._runs = left, right
-        self._patience = patience
-        self._tick: int | None = None
         self._equal_up_to = -1
-        self._equal_agents = 0
-        """How many agents are equal in the tick in which the runs part."""
-        self._what: dict[str, Any] | None = None
-        self._rested: tuple[str, int] | None = None
+        self._found: dict[str, Any] | None = None
 
     def found(self) -> dict[str, Any] | None:
         """The tick, the agent and what differs; None while nothing does."""
-        if self._tick is None:
-            self._tick = self._first()
-        if self._what is None and self._tick is not None:
-            began = thread_time()
-            self._what = {"tick": self._tick, **self._agent(self._tick)}
-            self._rest(began)  # a request that looked for long has no time for the rest
-        return self._what
-
-    def _rest(self, began: float) -> None:
-        """Let the request be made again if this one has looked for long."""
-        left = self._runs[0]
-        if not left.past.is_patient and thread_time() - began > self._patience:
-            raise Reading(self._equal_agents, max(1, len(left.agents)))
-
-    def rest_between(self, began: float, agent: str, tick: int) -> None:
-        """Let the request be made again if the first side took long: its bank is kept.
-
-        It is asked for once for an agent and a tick, so that an answer comes on any machine.
-        """
-        if self._rested != (agent, tick):
-            self._rested = agent, tick
-            self._rest(began)
+        tick = None if self._found else self._first()
+        if tick is not None:
+            self._found = {"tick": tick, **self._agent(tick)}
+        return self._found
 
     def _first(self) -> int | None:
         records = [{each["tick"]: each for each in run.records()} for run in self._runs]
@@ -85,26 +58,29 @@ class Parting:
 
     def _agent(self, tick: int) -> dict[str, Any]:
         """The first agent whose events or decision differ in a tick, and what differs."""
-        left, right = self._runs
         for run in self._runs:
             run.need(tick)
-        began, agents = thread_time(), left.agents
-        for agent in agents[self._equal_agents :]:
-            items = [_items(run, agent, tick) for run in self._runs]
-            if items[0] != items[1]:
-                kept = [[each[1] for each in own] for own in items]
-                return {"agent": agent, "what": "memories" if kept[0] == kept[1] else "decision"}
-            self._equal_agents += 1
-            self._rest(began)
-        if agents != right.agents:
+        (ours, we), (theirs, they) = (_in_tick(run, tick) for run in self._runs)
+        left, right = self._runs
+        for agent in left.agents:
+            if ours.get(agent) != theirs.get(agent):
+                return {"agent": agent, "what": "memories"}
+            if we.get(agent) != they.get(agent):
+                return {"agent": agent, "what": "decision"}
+        if left.agents != right.agents:
             return {"agent": None, "what": "agents"}
         return {"agent": None, "what": "settings or the world's numbers"}
 
 
-def _items(run: Inspected, agent: str, tick: int) -> list[tuple[Any, Any]]:
-    slices = run.reader.slices
-    found = slices.items_in(slices.places.get(agent, -1), tick)
-    return [(item.events, item.kept) for item in found]
+def _in_tick(run: Inspected, tick: int) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """By agent, the events and the decision of a tick."""
+    events: dict[str, list[Any]] = {}
+    with run.journal() as journal:
+        for commit in commits_of(journal, tick):
+            for event in orjson.loads(commit.events):
+                if event[0] != "tick":
+                    events.setdefault(event[1], []).append(event)
+        return events, decisions_in(run, journal, tick)
 
 
 def compare(
@@ -119,33 +95,27 @@ def compare(
     """
     agent = given.text("agent")
     tick = given.whole("tick", min(run.last_tick() for run in runs))
-    for run in runs:  # first, because what a request found before it waited is found anew
+    for run in runs:
         run.need(min(tick, run.last_tick()))
     parted = parting.found()
     both = Parameters({"agent": agent, "tick": str(tick)})
     if sides is None:
-        began, left = thread_time(), _side(runs[0], both)
-        parting.rest_between(began, agent, tick)
-        sides = left, _side(runs[1], both)
+        sides = [_side(run, both) for run in runs]
     if sides[0] is None and sides[1] is None:
         raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
-    there = [run for run, own in zip(runs, sides, strict=True) if own is not None]
-
-    def apart() -> dict[str, Any]:
-        after = [_memories(run, both) if run in there else [] for run in runs]
-        only_left, only_right = only_in(*after)
-        return {
-            "only_left": list(map(memory_row, only_left[:_MOST_ONLY])),
-            "only_left_total": len(only_left),
-            "only_right": list(map(memory_row, only_right[:_MOST_ONLY])),
-            "only_right_total": len(only_right),
-        }
-
-    if any(has_many(run, agent) for run in there):
-        memories = runs[0].later(("apart", agent, runs[1].version(tick)), tick, apart)
-    else:
-        memories = apart()
-    return {"first_difference": parted, "left": sides[0], "right": sides[1], **memories}
+    after = [
+        [] if side is None else _memories(run, both) for run, side in zip(runs, sides, strict=True)
+    ]
+    only_left, only_right = only_in(*after)
+    return {
+        "first_difference": parted,
+        "left": sides[0],
+        "right": sides[1],
+        "only_left": list(map(memory_row, only_left[:_MOST_ONLY])),
+        "only_left_total": len(only_left),
+        "only_right": list(map(memory_row, only_right[:_MOST_ONLY])),
+        "only_right_total": len(only_right),
+    }
 
 
 def _side(run: Inspected, given: Parameters) -> dict[str, Any] | None:

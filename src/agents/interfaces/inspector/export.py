@@ -186,7 +186,7 @@ def _of_run(
 ) -> Iterator[tuple[str, Any]]:
     yield _asked(inspection, "series", run=number)
     yield _asked(inspection, "effects", run=number)
-    deeds = deed_rows(run, run.reader.deeds.in_ticks(ticks))
+    deeds = deed_rows(run, run.slices.deeds_in(ticks))
     yield _key("deeds", run=number)[0], {"rows": deeds}
     for name in run.about()["per_agent"]:
         key, given = _key("heat", of=name, run=number)
@@ -201,11 +201,10 @@ def _of_run(
         key, given = _key("tick", run=number, tick=tick)
         yield key, happened(run, Parameters(given))
         yield _asked(inspection, "population", run=number, tick=tick)
-    slices = run.reader.slices
     most = _MOST_LIVES // max(1, len(_owners(run)))
     newest = "SELECT sequence FROM memories WHERE agent = ? ORDER BY sequence DESC LIMIT ?"
     for agent in _owners(run):
-        numbers = slices.ask(newest, (slices.places.get(agent, -1), most))
+        numbers = run.slices.ask(newest, (run.slices.place(agent), most))
         for answer in lives(run, agent, [each for (each,) in numbers]):
             if answer is not None:
                 yield _key("memory", id=answer["memory"]["id"], run=number)[0], answer
@@ -217,7 +216,7 @@ def _of_agent(run: Inspected, number: int, agent: str, tick: int) -> Iterator[tu
     yield key, agent_at(run, Parameters(given))
     key, given = _key("explain", agent=agent, run=number, tick=tick)
     try:
-        found = explain(run, Parameters({**given, "when": "deciding"}), _MOST_ROWS)
+        found = explain(run, Parameters({**given, "when": "deciding"}))
     except CantTell:
         return
     rows, left = [], _MOST_NOT_GIVEN

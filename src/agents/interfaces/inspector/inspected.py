@@ -1,12 +1,10 @@
 """A run or a bank that is looked at: what it is, its ticks, and its past."""
 
-import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import thread_time
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import orjson
 
@@ -24,102 +22,13 @@ from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
-from .reader import Reader, WorldNumbers, agents_in
+from .slices import AGAIN, Progress, Sorted
+from .sorting import WorldNumbers, agents_in
 
-_MOMENT = 0.03
-"""Seconds that a request waits for ticks that are not read yet. Beside two threads that read, it
-goes on some 100 ms after that, and has to be answered within 200.
-"""
-_PATIENCE = 0.08
-"""Seconds of the processor that a request takes for records of ticks; half of it for long lists."""
-_LONG = 1e6
-"""Seconds: who holds a view waits until the whole journal is read."""
-MOST_ROWS = 5000
-"""Rows of a list in one answer; the page asks for the next part."""
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
-_MOST_KEPT = 4
-"""An answer about a population has 20,000 objects, of 4 MB."""
-_MOST_WAITED = 16
-"""Answers that stay until somebody who was told to wait asks again."""
-_MOST_ROWS = 200_000
-"""Rows of a list that is kept."""
-Answer = dict[str, Any]
-T = TypeVar("T")
-
-
-class _Kept(NamedTuple):
-    version: Hashable
-    future: Future[Answer]
-
-
-class Later:
-    """Answers by key. An answer that nobody asks for any more is not begun."""
-
-    def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(1, "later")
-        self._kept: dict[Hashable, _Kept] = {}
-        """The one that was asked for last is at the end."""
-        self._waited: set[Hashable] = set()
-        """Answers that somebody was told to wait for."""
-
-    def close(self) -> None:
-        """Finish the answer that is under way."""
-        self._worker.shutdown(cancel_futures=True)
-
-    def answer(
-        self, key: Hashable, version: Hashable, make: Callable[[], Answer], seconds: float
-    ) -> Answer | None:
-        """The answer; None if it is not there after some seconds: it is to be asked for again.
-
-        An answer of another version is made anew; but who was told to wait for it gets it, as a
-        run that goes on would keep it waiting for ever.
-        """
-        kept = self._kept.pop(key, None)
-        if kept is None or (kept.version != version and key not in self._waited):
-            kept = _Kept(version, self._begun(make))
-        self._kept[key] = kept
-        others = [each for each in self._kept if each != key and each not in self._waited]
-        if len(others) >= _MOST_KEPT:
-            self._forget(others[0])
-        elif len(self._kept) > _MOST_KEPT + _MOST_WAITED:
-            self._forget(next(iter(self._kept)))
-        try:
-            found = kept.future.result(seconds)
-        except TimeoutError:
-            self._waited.add(key)
-            return None
-        except BaseException:
-            self._forget(key)
-            raise
-        self._waited.discard(key)
-        return found
-
-    def _begun(self, make: Callable[[], Answer]) -> Future[Answer]:
-        for key in [each for each, own in self._kept.items() if own.future.cancel()]:
-            self._forget(key)
-        return self._worker.submit(make)
-
-    def _forget(self, key: Hashable) -> None:
-        self._waited.discard(key)
-        self._kept.pop(key).future.cancel()
-
-
-class LastList:
-    """A long list, of which pages are asked for one after the other: the last one is kept."""
-
-    def __init__(self) -> None:
-        self._kept: tuple[Hashable, list[Any]] | None = None
-
-    def rows(self, key: Hashable, make: Callable[[], list[T]]) -> list[T]:
-        """The list with this key; a very long one is not kept."""
-        if self._kept is None or self._kept[0] != key:
-            self._kept = None  # there are never two
-            found = make()
-            if len(found) > _MOST_ROWS:
-                return found
-            self._kept = key, found
-        return self._kept[1]
+_AGAIN = 0.02
+"""Seconds after which an export looks again how far the reading is."""
 
 
 class Inspected:
@@ -144,37 +53,43 @@ class Inspected:
                 hint="name another folder",
             )
         self.seed: int = identity["seed"]
-        world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self._is_outside = self.settings is not None and is_outside(self.settings)
-        self.reader = Reader(
-            self._path, self.seed, self._own, world or None, is_outside=self._is_outside
-        )
-        self.past = PastBanks(self.reader, self.bank_folder, self.settings)
-        self._later = Later()
-        self._lock = threading.Lock()
-        self._records: list[dict[str, Any]] = []
+        world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self._world_names = world.names() if world else []
+        self._records: list[dict[str, Any]] = []
         self._cassette: tuple[float, Cassette] | None = None
         self._prefixes: dict[str, str] = {}
         self._held: tuple[int, int] | None = None
         """The first and the last tick, while the view stands still."""
-        self.long_list = LastList()
         self._errors: dict[int, dict[str, list[str]]] = {}
+        self._dims: int = identity["embedder"]["dims"]
+        self.reading = Sorted(self._dims)
+        self.slices = self.reading.slices
+        self.past = PastBanks(self.slices, self.bank_folder, self.settings)
 
     def hold(self) -> None:
         """Read all that is whole, and stand still: what the run does from now on is not shown."""
-        self.past.is_patient = True
-        self._held = self.first_tick(), self.need_whole(_LONG)
+        first = self.first_tick()
+        while self._held is None:
+            try:
+                self._held = first, self.need_whole()
+            except Reading:
+                time.sleep(_AGAIN)
 
     def start(self) -> None:
         """Begin to read the journal."""
-        self.reader.start()
+        self.reading.start(
+            journal=str(self._path.absolute()),
+            run=str(self.folder.absolute()) if self.is_run else None,
+            seed=self.seed,
+            dims=self._dims,
+            agents=self._own,
+        )
 
     def close(self) -> None:
         """Stop reading, and close what is open."""
-        self._later.close()
-        self.reader.close()
         self.past.close()
+        self.reading.close()
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
@@ -199,7 +114,7 @@ class Inspected:
         if self._own and not self._is_outside:
             return self._own
         known = self._known(is_of_board=False)
-        return [*known, *(name for name in self._own if name not in self.reader.slices.places)]
+        return [*known, *(name for name in self._own if self.slices.place(name) < 0)]
 
     @property
     def boards(self) -> list[str]:
@@ -207,8 +122,7 @@ class Inspected:
         return self._known(is_of_board=True)
 
     def _known(self, *, is_of_board: bool) -> list[str]:
-        known = list(self.reader.slices.agents)  # others may come with any tick
-        return [name for name in known if is_board(name) == is_of_board]
+        return [name for name in self.slices.agents() if is_board(name) == is_of_board]
 
     def deciders(self, row: TickRow) -> list[str]:
         """The agents of the run in a tick, in the order of its decisions."""
@@ -217,14 +131,15 @@ class Inspected:
     def agent(self, given: Parameters) -> str:
         """The agent that a request names."""
         name = given.text("agent")
-        if name not in (self._own or self.reader.slices.places):
-            if not self._own:
-                self.need(self.last_tick())
-            if name not in self.reader.slices.places:
-                raise NotThere(
-                    f"{self.name} has no agent {name!r:.60}", hint="the page lists them (api/about)"
-                )
-        return name
+        if name in self._own or self.slices.place(name) >= 0:
+            return name
+        if not self._own:
+            self.need(self.last_tick())
+            if self.slices.place(name) >= 0:
+                return name
+        raise NotThere(
+            f"{self.name} has no agent {name!r:.60}", hint="the page lists them (api/about)"
+        )
 
     def tick(self, given: Parameters) -> int:
         """The tick that a request names; the last one if it names none."""
@@ -255,28 +170,31 @@ class Inspected:
             found = self._prefixes[agent] = id_prefix(self.seed, agent)
         return found
 
-    def need(self, tick: int, seconds: float = _MOMENT) -> None:
-        """Wait a moment until a tick is read; :class:`Reading` says that it takes longer."""
+    def need(self, tick: int) -> None:
+        """:class:`Reading` says that a tick is not read so far."""
         if self._held is not None:
             return
-        reader = self.reader
-        if self._is_read(tick) or reader.wait_for(lambda _: self._is_read(tick), seconds):
+        ended, progress = self.reading.ended(), self.slices.progress()
+        if self._is_read(tick, progress):
             return
-        if reader.damaged is not None:
-            raise CantTell(f"{self.name} is damaged: {reader.damaged}", hint=BankDamaged.hint)
-        raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
+        if progress.damaged is not None:
+            raise CantTell(f"{self.name} is damaged: {progress.damaged}", hint=BankDamaged.hint)
+        if ended is not None:
+            raise CantTell(f"{self.name} is read up to tick {progress.tick}: {ended}", hint=AGAIN)
+        raise Reading(max(0, progress.tick), max(tick, self.last_tick()))
 
-    def need_whole(self, seconds: float = _MOMENT) -> int:
-        """Wait a moment until all is read that is whole; its last tick.
+    def need_whole(self) -> int:
+        """The last tick of all that is whole; :class:`Reading` says that it is not read so far.
 
         :class:`CantTell` says that the journal is damaged from its beginning on.
         """
         last = self.last_tick()
         try:
-            self.need(last, seconds)
+            self.need(last)
         except CantTell:
-            begins, whole = self.first_tick(), self.reader.read_tick
-            if whole >= begins and not self._is_read(whole):
+            begins, progress = self.first_tick(), self.slices.progress()
+            whole = progress.tick
+            if whole >= begins and not self._is_read(whole, progress):
                 whole -= 1  # the damage is in the midst of this tick
             if whole < begins:
                 raise
@@ -286,33 +204,14 @@ class Inspected:
     @property
     def damaged(self) -> str | None:
         """What is wrong with the journal, as far as it is read; None while nothing is."""
-        lost = self.reader.lost
+        lost = self.slices.lost()
         more = f" ({len(lost)} ticks are like that)" if len(lost) > 1 else ""
-        return self.reader.damaged or next((own + more for own in list(lost.values())), None)
+        why = self.slices.progress().damaged or next((own + more for own in lost.values()), None)
+        return why or self.reading.ended()
 
-    def later(
-        self, what: Hashable, tick: int, make: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """An answer about a tick that is read, which may take long; :class:`Reading` if it does."""
-        if self._held is not None:
-            return make()
-        generation, *version = self.version(tick)
-        with self.reader.slices.turns.waiting():
-            key = what, tick, generation
-            found = self._later.answer(key, tuple(version), make, _PATIENCE / 2)
-        if found is None:
-            raise Reading(max(0, self.reader.read_tick), self.last_tick())
-        return found
-
-    def version(self, tick: int) -> tuple[Hashable, ...]:
-        """What changes when an answer about a tick may: first, how often the run went back."""
-        slices, last = self.reader.slices, self.reader.last
-        purged = sum(map(len, list(slices.purged.values())))
-        return slices.generation, purged, None if tick < self.reader.read_tick else last
-
-    def _is_read(self, tick: int) -> bool:
+    def _is_read(self, tick: int, progress: Progress) -> bool:
         """Whether all commits up to a tick are in the slices, and are still in the journal."""
-        number, digest = self.reader.last
+        number, digest = progress.number, progress.hash
         with self.journal() as journal:
             if number > journal.head or journal.hash_of(number) not in (digest, None):
                 return False
@@ -343,7 +242,7 @@ class Inspected:
             with self.journal() as journal:
                 last, head, begins = journal.tick, journal.head, journal.base_tick
                 has_decisions = self.is_run and (
-                    self.reader.has_decisions or _has_decisions(journal)
+                    bool(self.slices.progress().has_decisions) or _has_decisions(journal)
                 )
                 row = journal.last_tick()
                 if self._is_outside and self.settings is not None:
@@ -382,38 +281,31 @@ class Inspected:
             "last_tick": last,
             "head": head,
             "is_finished": self.is_finished(last),
-            "read_tick": self.reader.read_tick,
+            "read_tick": self.slices.progress().tick,
         }
 
     # The records of ticks
 
     def records(self) -> list[dict[str, Any]]:
-        """The record of each tick of a run so far; it must not be changed.
-
-        :class:`Reading` says that there are more than a request can read.
-        """
-        with self._lock, self.journal() as journal:
+        """The record of each tick of a run so far; it must not be changed."""
+        with self.journal() as journal:
             kept = self._records
             if kept:
                 row = first(journal.tick_rows(kept[-1]["tick"] - 1))
                 if row is None or orjson.loads(row.record) != kept[-1]:
                     self._records = kept = []  # the run went back to an earlier tick
-            began = thread_time()
             rows = journal.tick_rows(kept[-1]["tick"] if kept else -1)
-            with suppress(*([BankDamaged] if self.reader.damaged else [])):  # the rest is whole
-                for row in rows:
-                    kept.append(orjson.loads(row.record))
-                    if self._held is None and thread_time() - began > _PATIENCE:
-                        raise Reading(len(kept), journal.tick)
-            if self._held is None:
-                return kept[:]
-            return [each for each in kept if each["tick"] <= self._held[1]]
+            with suppress(*([BankDamaged] if self.damaged else [])):  # the rest is whole
+                kept += (orjson.loads(row.record) for row in rows)
+        if self._held is None:
+            return kept[:]
+        return [record for record in kept if record["tick"] <= self._held[1]]
 
     def series(self) -> dict[str, Any]:
         """Metrics, tiers and temperatures, tick by tick."""
         if not self.is_run:
             self.need_whole()
-        records = self.records() if self.is_run else [_counts(e) for e in self.reader.records]
+        records = self.records() if self.is_run else self._counted()
         names = dict.fromkeys(name for each in records for name in each["metrics"])
         return {
             "ticks": [each["tick"] for each in records],
@@ -421,6 +313,11 @@ class Inspected:
             "tiers": {n: [each.get(n) for each in records] for n in TIER_NAMES.values()},
             "temperatures": {n: [e.get(n) for e in records] for n in TEMPERATURE_NAMES.values()},
         }
+
+    def _counted(self) -> list[dict[str, Any]]:
+        """The records of a bank without a run: how many memories each tier and temperature has."""
+        rows = self.slices.ask("SELECT data FROM records ORDER BY tick")
+        return [_counts(orjson.loads(data)) for (data,) in rows]
 
     def errors(self, agent: str, tick: int) -> tuple[str, ...]:
         """What an agent was told of its actions in a tick of a run."""

@@ -2,15 +2,12 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from shlex import quote
 from typing import Any, Self
 
 from ...errors import BankNotFound, RunError, TierMemError
-from ...storage.embedding import OfflineEmbedder
 from ...version import __version__
 from . import agent_view, comparing, life_view, run_view, sweeps
 from .inspected import Inspected
@@ -71,14 +68,7 @@ class _Look:
             each.close()
 
     def start(self) -> None:
-        """Begin to read.
-
-        The offline embedder and the libraries of the population's view are loaded first: that
-        takes longer than a request may, and no other thread goes on meanwhile.
-        """
-        OfflineEmbedder().embed([""])
-        import_module("scipy.sparse")
-        import_module("pyarrow").array([0])  # the first array loads pandas, where pandas is there
+        """Begin to read."""
         for run in self.runs:
             run.start()
 
@@ -238,10 +228,7 @@ class Inspection:
 
     def answer(self, name: str, given: Mapping[str, str]) -> dict[str, Any]:
         """The answer to a question of the page."""
-        with ExitStack() as turns:
-            for run in [run for look in self._looks.values() for run in look.runs]:
-                turns.enter_context(run.reader.slices.turns.answering())
-            return ANSWERS[name](self, Parameters(given))
+        return ANSWERS[name](self, Parameters(given))
 
 
 def _numbered(runs: Sequence[Inspected], number: int) -> Inspected:

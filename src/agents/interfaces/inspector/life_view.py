@@ -46,30 +46,22 @@ _MOST_LETTERS = 200
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
     """A memory's life: what happened to it, and every decision that it took part in."""
     identifier = given.text("id")
-    last = run.need_whole()
+    run.need_whole()
     agent, number = run.owner(identifier)
-
-    def made() -> dict[str, Any]:
-        (answer,) = lives(run, agent, [number])
-        if answer is None:
-            raise NotThere(
-                f"{run.name} has no memory {identifier!r:.80}", hint="it was never stored"
-            )
-        return answer
-
-    # Many agents may have found a memory of a board.
-    return run.later(("life", identifier), last, made) if is_board(agent) else made()
+    (answer,) = lives(run, agent, [number])
+    if answer is None:
+        raise NotThere(f"{run.name} has no memory {identifier!r:.80}", hint="it was never stored")
+    return answer
 
 
 def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, Any] | None]:
     """The lives of some memories of an agent; None for a memory that never was."""
-    slices = run.reader.slices
     found = {number: _Life(run, agent, number) for number in numbers}
     last = run.need_whole()
-    with run.past.after(agent, last) as bank:  # first, because it may be asked again
+    with run.past.after(agent, last) as bank:
         state = bank.engine.state
         now = [state.memory(agent, number) for number in numbers]
-    for item in slices.items(slices.places.get(agent, -1)):
+    for item in run.slices.items(run.slices.place(agent)):
         kept = None if item.kept is None else LoggedDecision(*item.kept)
         if kept is not None:
             asked = [number for each in kept.asked for number in each[3]]
@@ -83,7 +75,9 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
     if is_board(agent):
         for number, life in found.items():
             _found_on_board(run, agent, number, life)
-    damage = "" if run.reader.damaged is None else f"the journal is damaged after tick {last}"
+    damage = (
+        "" if run.slices.progress().damaged is None else f"the journal is damaged after tick {last}"
+    )
     why_none = no_decisions(run)
     return [
         life.answer(memory, damage, why_none)
@@ -93,12 +87,12 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
 
 def _found_on_board(run: Inspected, board: str, number: int, life: "_Life") -> None:
     """Tell a life the decisions of the agents who found the memory on its board."""
-    slices = run.reader.slices
-    rows = run.reader.deeds.about_board(slices.places.get(board, -1), number)
+    slices = run.slices
+    rows = slices.about_board(slices.place(board), number)
     for tick, place in rows[:_MOST_DECISIONS]:
         item = slices.item(place, tick)
         if item is not None and item.kept is not None:
-            life.decided(item, LoggedDecision(*item.kept), slices.agents[place])
+            life.decided(item, LoggedDecision(*item.kept), slices.agents()[place])
     if len(rows) > _MOST_DECISIONS:
         life.remark = f"the first {_MOST_DECISIONS:,} of {len(rows):,} decisions are shown"
 

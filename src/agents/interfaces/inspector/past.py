@@ -1,13 +1,11 @@
 """The memory of one agent as it was after a tick: banks made of slices, a few at a time."""
 
-import threading
 from bisect import insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,15 +17,14 @@ from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...memory.context import approximate_tokens
 from ...memory.events import parsed
-from ...memory.records import Explanation, Memory
+from ...memory.records import Explanation
 from ...storage.embedding import Embedder, keys_of
 from ...storage.journal.file import SnapshotRow
 from ...storage.journal.journal import Journal
 from ...storage.state import snapshots
 from ...storage.state.snapshots import replay
 from ...storage.trust import Guard, prepare
-from .parameters import Reading
-from .reader import Reader
+from .slices import Progress, Slices
 
 _MOST_BANKS = 8
 _MOST_MEMORIES = 100_000
@@ -36,8 +33,6 @@ _STEP = 25
 """Ticks between two stages of an agent."""
 _MOST_BYTES = 32 << 20
 """Bytes of all stages that are kept."""
-_SECONDS = 0.08
-"""Processor time that a request may take to come to a tick; then it is asked again."""
 
 
 class _Stage(NamedTuple):
@@ -76,66 +71,51 @@ class PastInMemory(NamedTuple):
 class PastBanks:
     """Copies of a bank with the memories of one agent, as they were after a tick.
 
-    ``settings`` are those of the bank's run; None for a bank without a run. ``is_patient`` takes
-    as long as it takes; otherwise :class:`Reading` says that a request has to be made again.
+    ``settings`` are those of the bank's run; None for a bank without a run.
     """
 
-    def __init__(self, reader: Reader, folder: Path, settings: Settings | None) -> None:
-        self.is_patient = False
-        self._reader = reader
+    def __init__(self, slices: Slices, folder: Path, settings: Settings | None) -> None:
+        self._slices = slices
         self._folder = folder
         self._given = settings
-        self._lock = threading.RLock()
         self._banks: list[_Past] = []
         """The one that was used last is at the end."""
         self._stages: dict[str, list[_Stage]] = {}
         """By agent, oldest first; the agent that was used last is at the end."""
-        self._versions: dict[str, tuple[int, int]] = {}
+        self._version = (0, 0)
         self._place: tuple[object, ...] = ()
         """Where the bank stands that is in use."""
         self._explained: tuple[tuple[object, ...], list[Explanation]] | None = None
-        self._listed: tuple[tuple[object, ...], list[Memory]] | None = None
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
     def close(self) -> None:
         """Close all banks."""
-        with self._lock:
-            self._forget(list(self._banks))
-            self._stages.clear()
-            self._listed = self._explained = None
+        self._forget(list(self._banks))
+        self._stages.clear()
+        self._explained = None
 
     @contextmanager
     def after(self, agent: str, tick: int, *, deciding: bool = False) -> Iterator[MemoryBank]:
-        """The agent's memory after ``tick``; inside, no other thread uses it.
+        """The agent's memory after ``tick``; it may be used inside.
 
         ``deciding`` moves the clock on by one: the moment in which the agent decides in the next
         tick.
         """
-        with self._own_turn(tick):
-            self._check_version(agent)
-            self._forget(
-                [each for each in self._banks if each.agent == agent and self._is_old(each)]
-            )
-            found = self._taken(agent, tick, deciding)
-            self._banks.append(found)
-            while len(self._banks) > 1 and (
-                len(self._banks) > _MOST_BANKS or self._size() > _MOST_MEMORIES
-            ):
-                self._forget(self._banks[:1])
-            self._place = (agent, tick, deciding, found.commit, self._versions[agent])
-            with found.bank.engine.observing():
-                yield found.bank
-
-    @contextmanager
-    def _own_turn(self, tick: int) -> Iterator[None]:
-        """Wait until no other thread uses the banks; a request does not wait long."""
-        if not self._lock.acquire(timeout=-1 if self.is_patient else _SECONDS):
-            raise Reading(0, max(1, tick))
-        try:
-            yield
-        finally:
-            self._lock.release()
+        progress = self._slices.progress()
+        if self._version != progress[:2]:  # memories were purged, or the run went back
+            self.close()
+            self._version = progress[:2]
+        self._forget([each for each in self._banks if each.agent == agent and self._is_old(each)])
+        past = self._taken(agent, tick, deciding, progress)
+        self._banks.append(past)
+        while len(self._banks) > 1 and (
+            len(self._banks) > _MOST_BANKS or self._size() > _MOST_MEMORIES
+        ):
+            self._forget(self._banks[:1])
+        self._place = (agent, tick, deciding, past.commit, self._version)
+        with past.bank.engine.observing():
+            yield past.bank
 
     def explained(self, bank: MemoryBank, agent: str, query: str) -> list[Explanation]:
         """What a context for a query has, and why it lacks the rest; inside :meth:`after`.
@@ -147,15 +127,6 @@ class PastBanks:
             self._remember_query(bank, query)
             self._explained = asked, bank.agent(agent).explain(query, context=True)
         return self._explained[1]
-
-    def listed(self, make: Callable[[], list[Memory]]) -> list[Memory]:
-        """The memories of the bank; inside :meth:`after`.
-
-        The last list is kept: its parts are asked for one after the other.
-        """
-        if self._listed is None or self._listed[0] != self._place:
-            self._listed = self._place, make()
-        return self._listed[1]
 
     def _remember_query(self, bank: MemoryBank, query: str) -> None:
         """Give a bank the vector of a query that the run's bank keeps, if it does."""
@@ -183,29 +154,17 @@ class PastBanks:
             self._banks.remove(each)
             each.bank.close()
 
-    def _check_version(self, agent: str) -> None:
-        """Forget what was made before memories of the agent were purged, or the run went back."""
-        slices = self._reader.slices
-        purged = slices.purged.get(slices.places.get(agent, -1), ())
-        version = slices.generation, len(purged)
-        if self._versions.setdefault(agent, version) != version:
-            self._forget([each for each in self._banks if each.agent == agent])
-            self._stages.pop(agent, None)
-            self._versions[agent] = version
-
     def _is_old(self, past: _Past) -> bool:
         """Whether its tick went on since: a bank whose tick stands still gets memories in it."""
-        slices = self._reader.slices
-        items = slices.items_in(slices.places.get(past.agent, -1), past.tick)
+        items = self._slices.items_in(self._slices.place(past.agent), past.tick)
         return any(item.commit > past.commit for item in items)
 
-    def _taken(self, agent: str, tick: int, deciding: bool) -> _Past:
+    def _taken(self, agent: str, tick: int, deciding: bool, progress: Progress) -> _Past:
         """A bank that stands there: one that is kept, one that is moved on, or a new one."""
         wanted = tick, deciding
-        own = [each for each in self._banks if each.agent == agent and each.place <= wanted]
-        nearest = max(own, key=lambda each: each.place, default=None)
+        there = [each for each in self._banks if each.agent == agent and each.place <= wanted]
+        nearest = max(there, key=lambda each: each.place, default=None)
         is_whole = self._opening()[3]
-        commit = self._reader.last[0]
         if nearest and nearest.place == wanted:
             self._banks.remove(nearest)
             return nearest
@@ -220,7 +179,7 @@ class PastBanks:
             bank = MemoryBank.at(self._folder, tick, self._given)
         if deciding:
             bank.advance(tick + 1)
-        return _Past(agent, tick, deciding, commit, bank)
+        return _Past(agent, tick, deciding, progress.number, bank)
 
     def _made(self, agent: str, tick: int) -> MemoryBank:
         """A new bank, from the last stage before a tick; stages are made on the way."""
@@ -228,39 +187,27 @@ class PastBanks:
         self._stages[agent] = stages
         stage = next((each for each in reversed(stages) if each.tick <= tick), None)
         bank, at = self._opened(stage), stage.tick if stage else -1
-        began = thread_time()
         while tick - at > _STEP:
             following = (at // _STEP + 1) * _STEP
             self._move(bank, agent, at, following)
             at = following
             insort(stages, _staged(bank, at), key=lambda each: each.tick)
-            self._limit_stages(at)
-            if not self.is_patient and thread_time() - began > _SECONDS:
-                bank.close()
-                raise Reading(at, tick)
+            self._limit_stages()
         if tick > at:
             self._move(bank, agent, at, tick)
         return bank
 
-    def _limit_stages(self, made: int) -> None:
-        """Forget stages of the agents that were used longest ago, then the oldest ones.
-
-        That of tick ``made``, of the agent in use, stays: a request goes on from there.
-        """
+    def _limit_stages(self) -> None:
+        """Forget stages of the agents that were used longest ago, then the oldest ones."""
         total = self._stage_bytes()
-        for agent in list(self._stages)[:-1]:
-            if total <= _MOST_BYTES:
-                return
-            total -= sum(each.size for each in self._stages.pop(agent))
-        for own in list(self._stages.values()):
-            for stage in [each for each in own if each.tick != made]:
-                if total <= _MOST_BYTES:
-                    return
-                total -= stage.size
-                own[:] = [each for each in own if each.tick != stage.tick]
+        for agent, stages in list(self._stages.items()):
+            while stages and total > _MOST_BYTES:
+                total -= stages.pop(0).size
+            if not stages and agent != next(reversed(self._stages)):
+                del self._stages[agent]
 
     def _stage_bytes(self) -> int:
-        return sum(each.size for own in self._stages.values() for each in own)
+        return sum(each.size for stages in self._stages.values() for each in stages)
 
     def _opened(self, stage: _Stage | None) -> MemoryBank:
         settings, guard, identity, _ = self._opening()
@@ -284,9 +231,7 @@ class PastBanks:
 
     def _move(self, bank: MemoryBank, agent: str, before: int, tick: int) -> None:
         """Let a bank go through the agent's events after one tick and up to another."""
-        slices = self._reader.slices
-        place = slices.places.get(agent)
-        events, vectors = ([], b"") if place is None else slices.between(place, before, tick)
+        events, vectors = self._slices.between(self._slices.place(agent), before, tick)
         events.append(["tick", tick])
         text = orjson.dumps(events).decode()
         ledger = bank.engine.ledger
@@ -317,7 +262,7 @@ class PastBanks:
         return self._how
 
 
-def _staged(bank: MemoryBank, tick: int) -> _Stage:
+def _staged(bank: MemoryBank, at: int) -> _Stage:
     """The state of a bank, from which another bank begins."""
     ledger = bank.engine.ledger
     journal = ledger.journal
@@ -326,4 +271,4 @@ def _staged(bank: MemoryBank, tick: int) -> _Stage:
     shelf = list(journal.shelf.all_now())
     size = sum(len(part) for row in rows for part in row[2:6])
     size += sum(len(part) for row in shelf for part in row if isinstance(part, str | bytes))
-    return _Stage(tick, (journal.head, journal.tick, journal.hash.hex()), rows, shelf, size)
+    return _Stage(at, (journal.head, journal.tick, journal.hash.hex()), rows, shelf, size)

@@ -1,7 +1,7 @@
 """The answers about all agents of a run: a tick, a number over all ticks, words, and beliefs."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,35 +9,27 @@ import orjson
 
 from ...memory.events import Added, Event, VersionReplaced, decode
 from ...memory.records import memory_id
-from ...simulation.analysis.beliefs import shares
-from ...simulation.analysis.columns import Columns, Numbers
-from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tells, tree
+from ...packages import need, needed
 from ...simulation.runs.record import FORGOTTEN
 from ...simulation.runs.why import done_to
-from ...simulation.tick.decision_log import unpack
+from ...simulation.tick.decision_log import LoggedDecision, unpack
 from ...storage.interrupts import first
+from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
-from .deeds import QUERY, Occurrence, deeds_of, ids_with
-from .inspected import COUNTED, MOST_ROWS, Inspected
+from .inspected import COUNTED, Inspected
 from .life_view import concerned
 from .parameters import NotThere, Parameters, WrongParameter
+from .slices import QUERY, Occurrence, deeds_of
 
 _MOST_COLUMNS = 600
 _MOST_ROWS = 1000
-_MANY_COMMITS = 200
-_MANY_BYTES = 1 << 19
-"""A tick with more commits, or more bytes of events, is listed beside the requests."""
 _MOST_FOUND = 1000
 _MOST_WORDS = 200
+_MOST_AGENTS = 200
 _OF = ("", "agents", "memories", "decisions")
 Row = dict[str, Any]
-_MOST_EDGES = 500
-_MOST_TOLD = 200
-_MOST_BELIEFS = 50
-_MOST_HOLDERS = 200
-_MOST_AGENTS = 200
 
 
 # A tick
@@ -47,28 +39,19 @@ def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
     """What happened in a tick: to memories, and what agents did."""
     tick = run.tick(given)
     only = run.agent(given) if given.has("agent") else None
-    offset = given.whole("offset", 0)
     with run.journal() as journal:
         row = _row(journal, tick)
-        commits = _commits_of(journal, tick)
-        state = journal.hash_of(commits[-1]) if commits else None
-        is_long = _is_long(journal, commits)
+        rows = [*_decided(run, journal, tick, only), *_changed(journal, tick, only)]
     record = {} if row is None else orjson.loads(row.record)
     numbers = {key: own for key, own in record.items() if isinstance(own, int | float)}
     numbers.pop("tick", None)
-
-    def part() -> dict[str, Any]:
-        if is_long:
-            generation, purged, *_ = run.version(tick)
-            key = tick, only, state, generation, purged
-            rows = run.long_list.rows(key, lambda: _rows(run, tick, only))
-        else:
-            rows = _rows(run, tick, only)
-        return {"total": len(rows), "events": _shown(run, rows[offset : offset + MOST_ROWS])}
-
-    what = "tick", only, state, offset
-    found = run.later(what, tick, part) if is_long else part()
-    return {"tick": tick, "counts": numbers, "metrics": record.get("metrics", {}), **found}
+    return {
+        "tick": tick,
+        "counts": numbers,
+        "metrics": record.get("metrics", {}),
+        "total": len(rows),
+        "events": _shown(run, rows),
+    }
 
 
 class _Row(NamedTuple):
@@ -83,17 +66,10 @@ class _Row(NamedTuple):
     detail: str = ""
 
 
-def _rows(run: Inspected, tick: int, only: str | None) -> list[_Row]:
-    """All that happened in a tick, to one agent or to all."""
-    with run.journal() as journal:
-        row = _row(journal, tick)
-        return [*_decided(run, journal, row, only), *_changed(journal, tick, only)]
-
-
 def _shown(run: Inspected, rows: Sequence[_Row]) -> list[dict[str, Any]]:
     """Rows as the page reads them, with the texts of memories as far as these are read."""
-    slices = run.reader.slices
-    places = [(slices.places.get(row.agent, -1), row.number or 0) for row in rows]
+    slices = run.slices
+    places = [(slices.place(row.agent), row.number or 0) for row in rows]
     lacking = [place for place, row in zip(places, rows, strict=True) if row.text is None]
     texts = slices.texts(lacking) if lacking else {}
     return [
@@ -110,24 +86,13 @@ def _shown(run: Inspected, rows: Sequence[_Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _commits_of(journal: Journal, tick: int) -> range:
-    """The numbers of the commits of a tick; none for what was before the journal."""
+def commits_of(journal: Journal, tick: int) -> Iterator[Commit]:
+    """The commits of a tick; none for what was before the journal."""
     if tick < journal.base_tick or (tick == journal.base_tick and journal.base):
-        return range(0)
+        return iter(())
     after = journal.commit_of(tick - 1) if tick else 0
-    return range(after + 1, journal.commit_of(tick) + 1)
-
-
-def _is_long(journal: Journal, commits: range) -> bool:
-    """Whether to list the events of some commits takes longer than a request may."""
-    if len(commits) > _MANY_COMMITS:
-        return True
-    size = 0
-    for commit in islice(journal.commits(commits.start - 1), len(commits)) if commits else ():
-        size += len(commit.events)
-        if size > _MANY_BYTES:
-            return True
-    return False
+    # The next commit, which islice does not ask for, may be damaged.
+    return islice(journal.commits(after), journal.commit_of(tick) - after)
 
 
 def _row(journal: Journal, tick: int) -> TickRow | None:
@@ -135,27 +100,28 @@ def _row(journal: Journal, tick: int) -> TickRow | None:
     return row if row is not None and row.tick == tick else None
 
 
-def _decided(
-    run: Inspected, journal: Journal, row: TickRow | None, only: str | None
-) -> Iterator[_Row]:
-    """What the agents of a run asked and did in a tick."""
-    if row is None or not run.is_run or row.tick in run.reader.lost:
-        return
-    found = first(journal.decisions(row.tick - 1))
-    if found is None or found[0] != row.tick:
-        return
+def decisions_in(run: Inspected, journal: Journal, tick: int) -> dict[str, LoggedDecision]:
+    """What the log has of each agent of the run in a tick; nothing where it can't be read."""
+    row = _row(journal, tick)
+    if row is None or not run.is_run or tick in run.slices.lost():
+        return {}
+    log = first(journal.decisions(tick - 1))
+    if log is None or log[0] != tick:
+        return {}
     agents = run.deciders(row)
-    for agent, own in zip(agents, unpack(found[1], row.retrieved, agents), strict=False):
-        if only not in (None, agent):
-            continue
-        yield from (_Row(agent, *each) for each in deeds_of(own) if each[0] != QUERY)
+    return dict(zip(agents, unpack(log[1], row.retrieved, agents), strict=False))
+
+
+def _decided(run: Inspected, journal: Journal, tick: int, only: str | None) -> Iterator[_Row]:
+    """What the agents of a run asked and did in a tick."""
+    for agent, own in decisions_in(run, journal, tick).items():
+        if only in (None, agent):
+            yield from (_Row(agent, *each) for each in deeds_of(own) if each[0] != QUERY)
 
 
 def _changed(journal: Journal, tick: int, only: str | None) -> Iterator[_Row]:
     """What became of memories in a tick."""
-    commits = _commits_of(journal, tick)
-    # The next commit, which islice does not ask for, may be damaged.
-    for commit in islice(journal.commits(commits.start - 1), len(commits)) if commits else ():
+    for commit in commits_of(journal, tick):
         for event in decode(commit.events):
             if only is None or getattr(event, "agent_id", None) == only:
                 yield from _told(event)
@@ -179,14 +145,12 @@ def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str,
     name = given.text("of")
     if name not in run.about()["per_agent"]:
         raise NotThere(f"no number of an agent is called {name!r:.60}", hint="see api/about")
-    agents, places = run.agents, run.reader.slices.places
+    agents = run.agents
     offset, limit = given.whole("offset", 0), given.whole("limit", 200, most)
-    rows = run.reader.slices.ask(
-        "SELECT tick, data FROM numbers WHERE name = ? ORDER BY tick", (name,)
-    )
+    rows = run.slices.ask("SELECT tick, data FROM numbers WHERE name = ? ORDER BY tick", (name,))
     shown = agents[offset : offset + limit]
     ticks, table = [tick for tick, _ in rows], np.full((len(rows), len(shown)), np.nan)
-    columns = np.array([places.get(agent, -1) for agent in shown], np.int64)
+    columns = np.array(list(map(run.slices.place, shown)), np.int64)
     least, most_place = columns.min(initial=0), columns.max(initial=0)
     for place, (_, data) in enumerate(rows):
         own = np.frombuffer(data, np.float64)
@@ -225,27 +189,27 @@ def search(run: Inspected, given: Parameters) -> Row:
     of = given.one_of("of", _OF, "")
     if len(words) > _MOST_WORDS:
         raise WrongParameter(f"q has over {_MOST_WORDS} words", hint="search for fewer")
-    last = run.need_whole()
-    if not words:
-        return {"total": 0, "more": False, "rows": []}
-    found = run.later(("search", *words), last, lambda: _found(run, words))
-    parts = [own for name, own in found.items() if of in ("", name)]
-    rows = [row for own in parts for row in own[:_MOST_FOUND]]
-    return {"total": len(rows), "more": any(len(own) > _MOST_FOUND for own in parts), "rows": rows}
+    run.need_whole()
+    found = _found(run, words, of) if words else {}
+    rows = [row for part in found.values() for row in part[:_MOST_FOUND]]
+    more = any(len(part) > _MOST_FOUND for part in found.values())
+    return {"total": len(rows), "more": more, "rows": rows}
 
 
-def _found(run: Inspected, words: Sequence[str]) -> dict[str, list[Row]]:
+def _found(run: Inspected, words: Sequence[str], of: str) -> dict[str, list[Row]]:
     """The agents and boards, the memories and the deeds that hold all words."""
-    reader, most = run.reader, _MOST_FOUND + 1
-    lower = [each.casefold() for each in words]
-    owners = (*run.agents, *run.boards)
-    names = [name for name in owners if all(each in name.casefold() for each in lower)]
-    ids = [*_of_id(run, words), *ids_with(reader.slices, "memories", "words", words, most)]
-    return {
-        "agents": [_owner_row(name) for name in names[:most]],
-        "memories": _memory_rows(run, list(dict.fromkeys(ids))),
-        "decisions": deed_rows(run, reader.deeds.with_words(words, most)),
-    }
+    slices, most, found = run.slices, _MOST_FOUND + 1, dict[str, list[Row]]()
+    if of in ("", "agents"):
+        lower = [each.casefold() for each in words]
+        owners = (*run.agents, *run.boards)
+        names = [name for name in owners if all(each in name.casefold() for each in lower)]
+        found["agents"] = [_owner_row(name) for name in names[:most]]
+    if of in ("", "memories"):
+        ids = [*_of_id(run, words), *slices.memories_with(words, most)]
+        found["memories"] = _memory_rows(run, list(dict.fromkeys(ids)))
+    if of in ("", "decisions"):
+        found["decisions"] = deed_rows(run, slices.deeds_with(words, most))
+    return found
 
 
 def _owner_row(name: str) -> Row:
@@ -255,13 +219,13 @@ def _owner_row(name: str) -> Row:
 
 def _memory_rows(run: Inspected, numbers: Sequence[int]) -> list[Row]:
     """Some rows of the table of memories."""
-    slices, rows = run.reader.slices, dict[int, Row]()
+    slices, rows = run.slices, dict[int, Row]()
     for number, place, sequence, tick, kind, text in slices.ask(
         "SELECT id, agent, sequence, tick, kind, text FROM memories "
         "WHERE id IN (SELECT value FROM json_each(?))",
         (orjson.dumps(numbers).decode(),),
     ):
-        agent = slices.agents[place]
+        agent = slices.agents()[place]
         rows[number] = {
             "what": kind,
             "agent": agent,
@@ -274,12 +238,12 @@ def _memory_rows(run: Inspected, numbers: Sequence[int]) -> list[Row]:
 
 def deed_rows(run: Inspected, deeds: Sequence[Occurrence]) -> list[Row]:
     """What agents asked and did."""
-    reader = run.reader
-    texts = reader.deeds.texts({deed.text for deed in deeds})
+    agents = run.slices.agents()
+    texts = run.slices.deed_texts({deed.text for deed in deeds})
     return [
         {
             "what": deed.what,
-            "agent": reader.slices.agents[deed.agent],
+            "agent": agents[deed.agent],
             "tick": deed.tick,
             "memory_id": None,
             "text": texts[deed.text],
@@ -296,87 +260,23 @@ def _of_id(run: Inspected, words: Sequence[str]) -> list[int]:
         agent, sequence = run.owner(words[0])
     except NotThere:
         return []
-    slices = run.reader.slices
-    place = slices.places.get(agent, -1)
-    found = slices.ask(
-        "SELECT id FROM memories WHERE agent = ? AND sequence = ?", (place, sequence)
+    found = run.slices.ask(
+        "SELECT id FROM memories WHERE agent = ? AND sequence = ?",
+        (run.slices.place(agent), sequence),
     )
     return [each for (each,) in found]
 
 
-# Who told whom, which beliefs spread, how much agents share: the studies of tiermem.analysis
+# Who told whom, and which beliefs spread
 
 
 def population(run: Inspected, given: Parameters) -> dict[str, Any]:
-    """The agents of a run after a tick."""
+    """The agents of a run after a tick: the study, and whose names it has."""
     tick = run.tick(given)
     offset, limit = given.whole("offset", 0), given.whole("limit", 60, _MOST_AGENTS)
     run.need(tick)
-    return run.later(
-        ("population", offset, limit), tick, lambda: _population(run, tick, offset, limit)
-    )
-
-
-def _population(run: Inspected, tick: int, offset: int, limit: int) -> dict[str, Any]:
-    reader = run.reader
-    columns = reader.beliefs.up_to(tick, reader.slices)
-    group = same_beliefs(columns)
     agents = run.agents
     shown = agents[offset : offset + limit]
-    edges = tells(columns)
-    return {
-        "tick": tick,
-        "edges": edges.slice(0, _MOST_EDGES).to_pylist(),
-        "edges_total": edges.num_rows,
-        "told": _last_told(columns),
-        "told_total": len(columns.told.row),
-        "beliefs": _beliefs(columns, group),
-        "agents": shown,
-        "total": len(agents),
-        "overlap": _overlap(columns, group, shown),
-    }
-
-
-def _last_told(columns: Columns) -> list[dict[str, Any]]:
-    """The last that agents were told up to the tick, oldest first."""
-    told = columns.told
-    oldest = max(0, len(told.row) - _MOST_TOLD)
-    return [
-        {
-            "teller": told.teller[place],
-            "listener": columns.agents[told.agent[place]],
-            "memory_id": columns.id_of(int(told.row[place])),
-            "tick": int(told.tick[place]),
-            "text": columns.text[int(told.row[place])] or FORGOTTEN,
-        }
-        for place in range(oldest, len(told.row))
-    ]
-
-
-def _beliefs(columns: Columns, group: Numbers) -> list[dict[str, Any]]:
-    """What most agents had up to the tick, who has it after the tick, and who told them."""
-    found: list[dict[str, Any]] = spreads(columns, group=group, most=_MOST_BELIEFS).to_pylist()
-    origins = [columns.row_of(each["origin"]) for each in found]
-    rows = [first_holders(columns, group, origin or 0) for origin in origins]
-    listed = [own[:_MOST_HOLDERS] for own in rows]
-    holders = tree(columns, np.concatenate([np.zeros(0, np.int64), *listed])).to_pylist()
-    ends = list(accumulate(map(len, listed)))
-    there = columns.is_there()
-    for each, origin, own, end in zip(found, origins, listed, ends, strict=True):
-        holding = columns.agent[(group == origin) & there]
-        each["text"] = each["text"] or FORGOTTEN
-        each["by"] = "source" if columns.hands[own].any() else "text"
-        each["now"] = len(np.unique(holding))
-        each["first"] = holders[end - len(own) : end]
-    return found
-
-
-def _overlap(columns: Columns, group: Numbers, agents: list[str]) -> list[list[float]]:
-    """For each pair of agents the share of their beliefs that both have, from 0 to 1."""
-    places = {name: place for place, name in enumerate(columns.agents)}
-    known = [place for place, name in enumerate(agents) if name in places]
-    found = np.zeros((len(agents), len(agents)))
-    if known:
-        chosen = [places[agents[place]] for place in known]
-        found[np.ix_(known, known)] = shares(columns, chosen, group)
-    return [[round(cell, 4) for cell in row] for row in found.tolist()]
+    with needed("to study a population", "pyarrow", "scipy"):
+        need("pyarrow", "scipy")
+    return {"tick": tick, "agents": shown, "total": len(agents), **run.reading.study(tick, shown)}

@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ...errors import InvalidInput, RunError, TierMemError
-from ...storage.interrupts import gc_paused
+from ...errors import InvalidInput, NotInstalled, RunError, TierMemError
 from ..http.access import Names
 from ..http.bodies import check_type
 from ..http.endpoints import ServicePage
@@ -39,6 +38,7 @@ _STATUSES: tuple[tuple[type[TierMemError], int], ...] = (
     (NotThere, 404),
     (CantTell, 409),
     (RunError, 409),
+    (NotInstalled, 409),
 )
 _HEADERS = {
     **ALWAYS,
@@ -148,7 +148,9 @@ class Inspector:
         if name not in ANSWERS:
             raise Problem(404, "NotFound", "there is no answer of this name")
         given = dict(visit.query_params)
-        return await self._answered(visit, lambda: self._inspection.answer(name, given))
+        return await self._done(
+            visit, self._answering, lambda: self._inspection.answer(name, given)
+        )
 
     async def _branched(self, visit: Visit) -> Response:
         if not self._inspection.allow_branch:
@@ -160,16 +162,9 @@ class Inspector:
         if made.status_code != 200:
             return made
         out = orjson.loads(made.body)["out"]
-        return await self._answered(visit, lambda: self._inspection.add_branch(out, given))
-
-    async def _answered(self, visit: Visit, answer: Callable[[], dict[str, Any]]) -> Response:
-        """An answer, made while no search for garbage takes longer than the answer itself."""
-
-        def made() -> dict[str, Any]:
-            with gc_paused():
-                return answer()
-
-        return await self._done(visit, self._answering, made)
+        return await self._done(
+            visit, self._answering, lambda: self._inspection.add_branch(out, given)
+        )
 
     async def _done(
         self, visit: Visit, worker: ThreadPoolExecutor, answer: Callable[[], dict[str, Any]]

@@ -43,7 +43,7 @@ function answer(name, params) {
     kept.set(key, found);
     return found;
   }
-  const asked = whole(name, params);
+  const asked = site.provider.get(name, params);
   kept.set(key, asked);
   asked.then(
     (made) => {
@@ -53,18 +53,6 @@ function answer(name, params) {
     () => kept.delete(key),
   );
   return asked;
-}
-
-/** An answer; where its list is long, the server gives it in parts. @param {string} name @param {Record<string, any>} params */
-async function whole(name, params) {
-  const found = await site.provider.get(name, params);
-  const list = LISTS[name];
-  while (list && !site.provider.embedded && found[list].length < found.total) {
-    const part = await site.provider.get(name, { ...params, offset: found[list].length });
-    if (!part[list].length) break; // the run went back
-    found[list].push(...part[list]);
-  }
-  return found;
 }
 
 /** Forget the answers that were asked for longest ago. @param {string} newest */
