@@ -7,6 +7,7 @@ it. Times are by the clock: work beside it is in them.
 
 import argparse
 import json
+import os
 import re
 import shutil
 import signal
@@ -124,9 +125,20 @@ class Server:
         return time.perf_counter() - self._began
 
     def megabytes(self) -> float:
-        """The most memory that it had so far."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1e3
+        """The most memory that it and the processes that read had so far."""
+        texts = [Path(f"/proc/{each}/status").read_text() for each in self._processes()]
+        return sum(int(re.search(r"VmHWM:\s+(\d+)", text)[1]) for text in texts) / 1e3
+
+    def processor(self) -> list[float]:
+        """The seconds of the processor that it took so far, and the processes that read."""
+        texts = [Path(f"/proc/{each}/stat").read_text() for each in self._processes()]
+        fields = [text.rpartition(")")[2].split() for text in texts]
+        return [(int(own[11]) + int(own[12])) / os.sysconf("SC_CLK_TCK") for own in fields]
+
+    def _processes(self) -> list[int]:
+        main = self._process.pid
+        children = Path(f"/proc/{main}/task").glob("*/children")
+        return [main, *(int(each) for file in children for each in file.read_text().split())]
 
 
 def questions(
@@ -141,7 +153,6 @@ def questions(
         yield "tick", {"tick": tick}
         yield "agent", here
         yield "memories", here
-        yield "memories", {**here, "sort": "-uses", "text": "harbour"}
         yield "explain", {**here, "query": "is the bridge safe?"}
         yield "explain", {**here, "when": "deciding"}
         yield "population", {"tick": tick}
@@ -164,25 +175,30 @@ def measure(folders: Sequence[Path], count: int) -> dict[str, Any]:
         for place, run in enumerate(about["runs"]):
             end = {"agent": run["agents"][0], "tick": str(run["last_tick"])}
             server.wait("memories", {"run": str(place), **end})
-        read, again = server.seconds(), 0
+        read, reading, again = server.seconds(), server.processor(), 0
         times: dict[str, list[float]] = {}
+        waited = 0.0
         for name, given in questions(about, random, count):
-            found = None
+            found, began = None, time.perf_counter()
             while found is None:
                 found, took = server.ask(name, given)
                 times.setdefault(name, []).append(took)
                 again += found is None
+            waited = max(waited, time.perf_counter() - began)
             if name == "memories" and found["rows"]:
                 own = {"id": random.choice(found["rows"])["id"]}
                 times.setdefault("memory", []).append(server.ask("memory", own).seconds)
-        peak = server.megabytes()
+        peak, processor = server.megabytes(), server.processor()
     return {
         "started": server.started,
         "opened": opened,
         "read": read,
         "early": max(early),
         "slowest": max(each for own in times.values() for each in own),
+        "waited": waited,
         "again": again,
+        "reading_processor": sum(reading),
+        "answers_processor": processor[0] - reading[0],
         "peak_megabytes": peak,
         "requests": {
             name: {"n": len(own), "median": median(own), "most": max(own)}
@@ -222,7 +238,9 @@ def main() -> None:
     console.print(
         f"started in {found['started']:.2f} s, and open after {found['opened']:.2f} s; read whole "
         f"after {found['read']:.0f} s; {found['peak_megabytes']:.0f} MB of memory at most; "
-        f"{found['again']} questions were asked again"
+        f"{found['again']} questions were asked again, and the longest wait for an answer was "
+        f"{found['waited']:.2f} s; all until it was read took {found['reading_processor']:.0f} s "
+        f"of processor time, and the answers {found['answers_processor']:.1f} s"
     )
     wanted = [
         Goal("memory of the server at most", _MOST_MEGABYTES, found["peak_megabytes"], "MB"),
