@@ -224,10 +224,6 @@ def test_a_wrong_edit_is_one_clear_error_and_makes_no_run(
     assert not Path("b").exists()
 
 
-def test_a_tick_that_the_run_has_not_is_one_clear_error(tiermem: Command, whole: Path) -> None:
-    assert tiermem("branch", whole, "--at", 13, "--out", "b").is_one_error(1, "0 to 12", "13")
-
-
 @pytest.mark.parametrize("change", ["seed=9", "simulation.agents=3"])
 def test_a_branch_keeps_what_its_past_was_made_with(
     tiermem: Command, whole: Path, change: str
@@ -334,29 +330,10 @@ def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None
     assert Path("mine.svg").read_text() == plot
 
 
-def test_a_plot_is_svg_and_has_no_other_name(tiermem: Command, whole: Path, branched: str) -> None:
-    done = tiermem("diff", whole, branched, "--plot", "mine.png")
-    assert done.is_one_error(2, "a plot is SVG, and mine.png is not its name", "--plot mine.svg")
-    assert not Path("mine.png").exists()
-
-
-def test_a_plot_that_can_not_be_written_is_one_error(
-    tiermem: Command, whole: Path, branched: str
-) -> None:
-    done = tiermem("diff", whole, branched, "--plot", "no/such/folder/plot.svg")
-    assert done.code in (1, 2)
-    assert "no/such/folder" in done.err
-
-
 def test_a_run_equals_itself(tiermem: Command, whole: Path) -> None:
     done = tiermem("diff", whole, whole)
     assert "equal after every tick up to 12" in done.out
     assert "metrics\tfirst\tsecond" in done.out
-
-
-def test_diff_with_what_is_no_run_is_one_clear_error(tiermem: Command, whole: Path) -> None:
-    assert tiermem("diff", whole, "nowhere").is_one_error(1, "there is no run nowhere")
-    assert tiermem("diff", "nowhere", whole).is_one_error(1, "there is no run nowhere")
 
 
 def test_diff_lists_memories_with_another_temperature(tiermem: Command, whole: Path) -> None:

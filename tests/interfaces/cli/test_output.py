@@ -211,15 +211,3 @@ def test_unpin_does_not_offer_the_tier_it_refuses(make_bank: Callable[..., Memor
 def test_a_number_that_is_too_large_is_called_that(make_bank: Callable[..., MemoryBank]) -> None:
     with pytest.raises(InvalidInput, match="is too large; it may be 4611686018427387904 at most"):
         make_bank().agent("alice").search("0", 10**20)
-
-
-def test_a_seed_out_of_range_is_told_by_its_option(tiermem: Command) -> None:
-    assert tiermem("run", "x.yaml", "--seed", 2**63).is_one_error(2, "--seed", str(2**63 - 1))
-
-
-def test_a_plot_that_can_not_be_written_is_told_by_its_own_name(
-    tiermem: Command, whole: Path
-) -> None:
-    done = tiermem("diff", whole, whole, "--plot", "nowhere/x.svg")
-    assert done.is_one_error(1, "nowhere/x.svg can't be written")
-    assert ".tmp" not in done.err

@@ -55,10 +55,6 @@ def test_a_replay_may_start_later(tiermem: Command, whole: Path) -> None:
     assert tiermem("replay", whole, "--from-tick", 7).out == "equal: ticks 7 to 12, bit for bit\n"
 
 
-def test_a_replay_can_not_start_after_the_end(tiermem: Command, whole: Path) -> None:
-    assert tiermem("replay", whole, "--from-tick", 13).is_one_error(1, "no tick 13")
-
-
 def test_quiet_says_nothing_of_an_equal_run(tiermem: Command, whole: Path) -> None:
     assert tiermem("replay", whole, "-q") == (0, "", "")
 
@@ -206,10 +202,6 @@ def test_a_run_in_use_can_be_replayed(tiermem: Command, whole: Path) -> None:
 def test_without_its_journal_a_run_can_not_be_replayed(tiermem: Command, whole: Path) -> None:
     (whole / "bank" / "journal.db").unlink()
     assert tiermem("replay", whole).is_one_error(1, str(whole))
-
-
-def test_what_is_no_run_is_a_clear_error(tiermem: Command) -> None:
-    assert tiermem("replay", "nowhere").is_one_error(1, "there is no run nowhere")
 
 
 def test_what_was_changed_after_the_last_tick_is_named(tiermem: Command, whole: Path) -> None:

@@ -69,11 +69,6 @@ def test_going_back_to_the_start_gives_the_same_run_again(tiermem: Command, whol
     assert outputs(whole) == before
 
 
-def test_it_can_not_go_back_to_the_future(tiermem: Command, whole: Path) -> None:
-    assert tiermem("resume", whole, "--from-tick", 13).is_one_error(1, "12 ticks", "tick 13")
-    assert summary(whole)["ticks"] == 12
-
-
 def test_fewer_ticks_than_there_are_is_refused(tiermem: Command, whole: Path) -> None:
     done = tiermem("resume", whole, "--ticks", 5)
     assert done.code != 0
@@ -221,12 +216,6 @@ def test_a_damaged_run_json_is_a_clear_error(tiermem: Command, whole: Path, text
 def test_a_damaged_config_is_a_clear_error(tiermem: Command, whole: Path, text: str) -> None:
     (whole / "config.yaml").write_text(text)
     assert tiermem("resume", whole).is_one_error(2, "config.yaml")
-
-
-def test_what_is_no_run_is_a_clear_error(tiermem: Command) -> None:
-    Path("empty").mkdir()
-    assert tiermem("resume", "empty").is_one_error(1, "empty is not a run")
-    assert tiermem("resume", "nowhere").is_one_error(1, "there is no run nowhere")
 
 
 def test_without_its_journal_it_continues_from_a_checkpoint_and_says_so(

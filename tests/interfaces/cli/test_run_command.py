@@ -538,10 +538,6 @@ def test_the_hint_how_to_go_on_can_be_pasted_into_a_shell(
     assert shlex.split(hint) == ["tiermem", "resume", "my run"]
 
 
-def test_a_scenario_that_is_not_there_is_one_clear_error(tiermem: Command) -> None:
-    assert tiermem("run", "absent.yaml").is_one_error(2, "absent.yaml", "no such file")
-
-
 def test_a_wrong_assignment_is_one_clear_error(tiermem: Command, scenario: Write) -> None:
     done = tiermem("run", scenario(), "--set", "memory.max_pined=3")
     assert done.is_one_error(2, "did you mean memory.max_pinned?")
