@@ -201,11 +201,11 @@ class Engine(OneWriter):
         ``agents`` has the agent of each search. The result is the number of searches that count.
         """
         least = self.settings.temperature.min_score
-        counted = [each.at_least(least) for each in accesses]
+        counted = [group.at_least(least) for group in accesses]
         if not self._is_observed:
             self.ledger.used(agents, counted)
         self.ledger.save_searches()
-        return sum([len(each.members) for each in counted])
+        return sum([len(group.members) for group in counted])
 
     @contextmanager
     def observing(self) -> Iterator[None]:

@@ -280,8 +280,8 @@ def set_temperature(bank: Engine, agent_id: str, memory: Memory, to: Temperature
 
 def _move(bank: Engine, agent_id: str, memory: Memory, move: Transition, to: Temperature) -> bool:
     """Make a legal move to this temperature; whether that changed the memory."""
-    found = permitted(move, memory)
-    if found is None or found.temperature is memory.temperature:
+    axes = permitted(move, memory)
+    if axes is None or axes.temperature is memory.temperature:
         return False
     with bank.changing():
         bank.ledger.move(agent_id, [memory.sequence], to, "set")
@@ -410,9 +410,9 @@ def _recalled(
     )
     (hits,) = bank.search.run(bank.search.read(request), may_sync=bank.may_sync()).hits
     least = bank.settings.temperature.min_score
-    found = [hit for hit in hits if hit.memory.tier is not Tier.PINNED or hit.score >= least]
-    found.sort(key=_by_match)
-    return found[:limit], hits.note
+    kept = [hit for hit in hits if hit.memory.tier is not Tier.PINNED or hit.score >= least]
+    kept.sort(key=_by_match)
+    return kept[:limit], hits.note
 
 
 def _by_match(hit: Hit) -> tuple[float, float, int]:
@@ -423,7 +423,7 @@ def _by_match(hit: Hit) -> tuple[float, float, int]:
 def _promote_all(bank: Engine, agent_id: str, memories: Sequence[Memory]) -> list[str]:
     """Make memories hot. A memory that is too large for hot becomes warm; the notes say so."""
     ledger = bank.ledger
-    notes = {each.sequence: _too_large_for_hot(bank, each) for each in memories}
+    notes = {memory.sequence: _too_large_for_hot(bank, memory) for memory in memories}
     fitting = [sequence for sequence, note in notes.items() if note is None]
     cold = [m.sequence for m in memories if m.temperature is Temperature.COLD]
     unfit = [sequence for sequence in cold if sequence not in fitting]
@@ -435,17 +435,19 @@ def _promote_all(bank: Engine, agent_id: str, memories: Sequence[Memory]) -> lis
 
 def _worthy(bank: Engine, agent_id: str, query: str, hits: Sequence[Hit]) -> list[Memory]:
     """The found memories that a recall makes hot: like the query, or recalled often of late."""
-    own = bank.settings.temperature
-    since = bank.tick - bank.settings.clock.ticks(own.promote_window)
+    temperature = bank.settings.temperature
+    since = bank.tick - bank.settings.clock.ticks(temperature.promote_window)
     cooler = [hit for hit in hits if hit.memory.temperature is not Temperature.HOT]
     alike = bank.search.likenesses(query, [hit.memory for hit in cooler])
-    found = []
+    worthy = []
     for hit, likeness in zip(cooler, alike, strict=True):
         recalls = bank.state.recalls(agent_id, hit.memory.sequence)
-        often = sum(tick >= since for tick in recalls) >= own.promote_accesses
-        if likeness >= own.promote_threshold or (often and hit.score >= own.min_score):
-            found.append(hit.memory)
-    return found
+        often = sum(tick >= since for tick in recalls) >= temperature.promote_accesses
+        if likeness >= temperature.promote_threshold or (
+            often and hit.score >= temperature.min_score
+        ):
+            worthy.append(hit.memory)
+    return worthy
 
 
 # Retention
@@ -476,8 +478,8 @@ def retain(bank: Engine, agent_id: str, memory: Memory, retention: Retention) ->
         bank.ledger.retain(agent_id, [memory.sequence], retention, "restore" if back else "set")
         if back:  # it may be hot, or a hot memory may have a longer tier name now
             spill_over_limits(bank, agent_id, [memory.sequence])
-        found = bank.state.memory(agent_id, memory.sequence)
-    return memory if found is None else found
+        now = bank.state.memory(agent_id, memory.sequence)
+    return memory if now is None else now
 
 
 def _check_key(bank: Engine, memory: Memory) -> None:

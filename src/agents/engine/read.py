@@ -60,8 +60,11 @@ def nth(bank: Engine, agent_id: str, sequence: int) -> Memory | None:
 def flags(bank: Engine, memory: Memory) -> list[str]:
     """What speaks against an insight: :meth:`AgentMemory.links`."""
     with bank.using():
-        reasons = [(each, _why_shaken(bank, memory.agent_id, each)) for each in memory.evidence]
-    return [f"evidence {each} {why}" for each, why in reasons if why]
+        reasons = [
+            (memory_id, _why_shaken(bank, memory.agent_id, memory_id))
+            for memory_id in memory.evidence
+        ]
+    return [f"evidence {memory_id} {why}" for memory_id, why in reasons if why]
 
 
 def _why_shaken(bank: Engine, agent_id: str, memory_id: str) -> str:
@@ -71,11 +74,11 @@ def _why_shaken(bank: Engine, agent_id: str, memory_id: str) -> str:
     """
     row, seen = deque([memory_id]), {memory_id}  # an imported memory may rest on itself
     while row:
-        each = row.popleft()
-        memory = _any(bank, agent_id, each)
+        evidence_id = row.popleft()
+        memory = _any(bank, agent_id, evidence_id)
         why = _why_lost(bank, memory)
         if why:
-            return why if each == memory_id else f"rests on {each}, which {why}"
+            return why if evidence_id == memory_id else f"rests on {evidence_id}, which {why}"
         for further in () if memory is None else memory.evidence:
             if further not in seen and len(seen) < _MOST_EVIDENCE:
                 seen.add(further)
@@ -100,7 +103,7 @@ def _why_lost(bank: Engine, memory: Memory | None) -> str:
         later = superseding(resident, memory)
         if later is not None:
             return f"was superseded by {later.id}"
-    against = [each for each in contradicted(resident, memory) if _stands(bank, each)]
+    against = [other for other in contradicted(resident, memory) if _stands(bank, other)]
     return f"is contradicted by {against[0].id}" if against else ""
 
 
@@ -114,10 +117,10 @@ def _stands(bank: Engine, memory: Memory) -> bool:
 
 def decay_score(bank: Engine, memory: Memory) -> float:
     """How little a memory has faded, from 1 towards 0; 1 where nothing fades."""
-    own, ticks = bank.settings.decay, bank.settings.clock.ticks
-    if not own.enabled:
+    decay, ticks = bank.settings.decay, bank.settings.clock.ticks
+    if not decay.enabled:
         return 1.0
-    half_life = ticks((0, *own.half_life)[memory.tier])
+    half_life = ticks((0, *decay.half_life)[memory.tier])
     used = max(memory.created_tick, memory.last_access_tick or 0)
     return faded_score(max(0, bank.tick - used), half_life, memory.access_count)
 
@@ -135,7 +138,7 @@ def active(
         if temperature in (None, Temperature.COLD):
             resident.check_shelf(agent_id)
             cold = resident.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD)
-            memories += [each.memory(agent_id, block.prefix) for each in cold]
+            memories += [record.memory(agent_id, block.prefix) for record in cold]
             memories.sort(key=lambda memory: memory.sequence)
     return [
         memory
@@ -152,14 +155,14 @@ def count(bank: Engine, agent_id: str, tier: Tier | None) -> int:
         resident = bank.state
         block = resident.block(agent_id)
         resident.check_shelf(agent_id)
-        own = block.size if tier is None else int((block.tiers == tier).sum())
+        resident_count = block.size if tier is None else int((block.tiers == tier).sum())
         cold = sum(
             number
             for (_, retention, _, at), (number, _) in resident.shelf.counts(agent_id).items()
             if retention == Retention.ACTIVE and tier in (None, at)
         )
-        over = sum(tier in (None, each.tier) for each in resident.expired(agent_id))
-        return own + cold - over
+        over = sum(tier in (None, memory.tier) for memory in resident.expired(agent_id))
+        return resident_count + cold - over
 
 
 def hidden(bank: Engine, agent_id: str, retention: Retention) -> list[Memory]:
@@ -169,7 +172,7 @@ def hidden(bank: Engine, agent_id: str, retention: Retention) -> list[Memory]:
         resident.check_shelf(agent_id)
         prefix = resident.block(agent_id).prefix
         records = resident.shelf.of_agent(agent_id, retention)
-        return [each.memory(agent_id, prefix) for each in reversed(records)]
+        return [record.memory(agent_id, prefix) for record in reversed(records)]
 
 
 def history(bank: Engine, agent_id: str, key: str) -> list[Memory]:
@@ -181,10 +184,10 @@ def history(bank: Engine, agent_id: str, key: str) -> list[Memory]:
         memory = None if number is None else resident.memory(agent_id, number)
         if memory is not None and memory.key is not None:
             wanted = memory.key
-        found = versions(resident, agent_id, wanted)
+        memories = versions(resident, agent_id, wanted)
         tick = resident.tick
-    kept = [each for each in found if each.retention is not Retention.DELETED]
-    return [each for each in kept if not each.is_expired(tick)]
+    kept = [memory for memory in memories if memory.retention is not Retention.DELETED]
+    return [memory for memory in kept if not memory.is_expired(tick)]
 
 
 def former(bank: Engine, agent_id: str, *, with_cold: bool) -> list[int]:

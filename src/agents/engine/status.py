@@ -130,10 +130,10 @@ class Status(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The status as JSON values; an agent's part has no ``store``."""
-        own = self._asdict()
-        store = own.pop("store")
+        fields = self._asdict()
+        store = fields.pop("store")
         return {
-            **own,
+            **fields,
             **({} if store is None else {"store": store._asdict()}),
             "clock": thawed(self.clock),
             "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
@@ -173,15 +173,15 @@ class _Look:
         else:
             self._blocks = [resident.block(agent_id)]
         shelf = resident.shelf.counts(agent_id)
-        self._shelf = {at: each for at, each in shelf.items() if is_of_agent(at[0])}
+        self._shelf = {key: counts for key, counts in shelf.items() if is_of_agent(key[0])}
         self._owners = np.repeat(
             np.arange(len(self._blocks)), [block.size for block in self._blocks]
         )
         tiers = [np.empty(0, np.int8), *[block.tiers for block in self._blocks]]
         self._tier_of = np.concatenate(tiers).astype(np.int64)
         expired = resident.expired(agent_id)
-        self._expired = [each for each in expired if is_of_agent(each.agent_id)]
-        self._over = {(each.agent_id, each.sequence) for each in self._expired}
+        self._expired = [memory for memory in expired if is_of_agent(memory.agent_id)]
+        self._over = {(memory.agent_id, memory.sequence) for memory in self._expired}
         self._alive = np.concatenate([np.empty(0, bool), *map(self._alive_in, self._blocks)])
         self._hot = self._hot_rows()
         self._use = [
@@ -217,10 +217,10 @@ class _Look:
         )
         owners = self._owners
         is_hot = (heats == int(Temperature.HOT)) | (self._tier_of == 0)
-        found = np.flatnonzero(is_hot & self._alive)
-        first = np.searchsorted(owners, owners[found])
+        hot = np.flatnonzero(is_hot & self._alive)
+        first = np.searchsorted(owners, owners[hot])
         rows: list[list[int]] = [[] for _ in self._blocks]
-        for owner, row in zip(owners[found].tolist(), (found - first).tolist(), strict=True):
+        for owner, row in zip(owners[hot].tolist(), (hot - first).tolist(), strict=True):
             rows[owner].append(row)
         return rows
 
@@ -253,8 +253,8 @@ class _Look:
     def _expired_texts(self) -> tuple[list[str], list[str]]:
         """The texts of expired memories that are resident, and of those that are cold."""
         texts: tuple[list[str], list[str]] = ([], [])
-        for each in self._expired:
-            texts[each.temperature is Temperature.COLD].append(each.content)
+        for memory in self._expired:
+            texts[memory.temperature is Temperature.COLD].append(memory.content)
         return texts
 
     def _warm_tokens(self) -> int:
@@ -273,8 +273,8 @@ class _Look:
         for (agent, retention, _, tier), (items, _) in self._shelf.items():
             if retention == Retention.ACTIVE and agent in places:
                 table[places[agent], tier] += items
-        for each in self._expired:
-            table[places[each.agent_id], each.tier] -= 1
+        for memory in self._expired:
+            table[places[memory.agent_id], memory.tier] -= 1
         totals, most = table.sum(axis=0).tolist(), table.max(axis=0, initial=0).tolist()
         return {
             TIER_NAMES[tier]: TierAmount(totals[tier], self._caps.of(tier), most[tier])
@@ -307,7 +307,7 @@ class _Look:
         for block, used in zip(self._blocks, self._use, strict=True):
             if used.utilization > above:
                 facts = hot_facts(self._bank, block)
-                hot = [each for each in facts if (block.agent_id, each.sequence) not in self._over]
+                hot = [fact for fact in facts if (block.agent_id, fact.sequence) not in self._over]
                 leaving = spill_sequences(hot, limits, above)
                 ids, auto_spill = _ids(block, leaving), self._settings.temperature.auto_spill
                 yield spill(block.agent_id, hot, limits, len(leaving), ids, auto_spill=auto_spill)
@@ -319,25 +319,25 @@ class _Look:
             if retention == Retention.ACTIVE:
                 cold[agent] += items
                 kept[agent] += items if tier <= Tier.CRITICAL else 0
-        for each in self._expired:
-            if each.temperature is Temperature.COLD:
-                cold[each.agent_id] -= 1
-                kept[each.agent_id] -= each.tier <= Tier.CRITICAL
+        for memory in self._expired:
+            if memory.temperature is Temperature.COLD:
+                cold[memory.agent_id] -= 1
+                kept[memory.agent_id] -= memory.tier <= Tier.CRITICAL
         most, left = self._settings.temperature.max_cold_items, _MOST_COLD
         for agent in sorted(cold):
             block, number = self._resident.block(agent), cold[agent]
             facts = self._resident.shelf.cold(agent) if number <= left else []
             left -= len(facts)
-            facts = [each for each in facts if (agent, each.sequence) not in self._over]
+            facts = [memory for memory in facts if (agent, memory.sequence) not in self._over]
             if number > most:
                 excess = min(number - most, number - kept[agent])
                 ids = _ids(block, beyond_limit(facts, most))
                 yield prune(agent, number, most, excess, ids)
-            asked = [each for each in facts if each.recalls >= _LEAST_RECALLS]
+            asked = [memory for memory in facts if memory.recalls >= _LEAST_RECALLS]
             if asked:
                 asked.sort(key=lambda fact: (-fact.recalls, fact.sequence))
-                ids = _ids(block, [each.sequence for each in asked])
-                yield recall(agent, [each.recalls for each in asked], ids)
+                ids = _ids(block, [memory.sequence for memory in asked])
+                yield recall(agent, [memory.recalls for memory in asked], ids)
 
 
 def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:

@@ -137,15 +137,15 @@ def _facts_of(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple
     accesses, kinds = block.column("accesses"), block.traits()
     tiers, temperatures = block.tiers, block.temperatures
     if cold:
-        sequences += [each.sequence for each in cold]
+        sequences += [fact.sequence for fact in cold]
         order = np.argsort(sequences, kind="stable")
         sequences = [sequences[place] for place in order.tolist()]
-        created = np.append(created, [each.created_tick for each in cold])[order]
-        last = np.append(last, [each.last_access_tick for each in cold])[order]
-        accesses = np.append(accesses, [each.access_count for each in cold])[order]
-        kinds = [*kinds, *(each.traits for each in cold)]
+        created = np.append(created, [fact.created_tick for fact in cold])[order]
+        last = np.append(last, [fact.last_access_tick for fact in cold])[order]
+        accesses = np.append(accesses, [fact.access_count for fact in cold])[order]
+        kinds = [*kinds, *(fact.traits for fact in cold)]
         kinds = [kinds[place] for place in order.tolist()]
-        tiers = np.append(tiers, np.array([each.tier for each in cold], np.int8))[order]
+        tiers = np.append(tiers, np.array([fact.tier for fact in cold], np.int8))[order]
         more = np.full(len(cold), Temperature.COLD, np.int8)
         temperatures = np.append(temperatures, more)[order]
     facts = Facts(
@@ -154,7 +154,7 @@ def _facts_of(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple
         tick - created,
         tick - np.maximum(last, created),
         accesses,
-        [each or PLAIN for each in kinds],
+        [kind or PLAIN for kind in kinds],
     )
     return facts, sequences
 
@@ -188,7 +188,7 @@ def _prune(
         fact for fact in _cold(bank, agent_id) if fact.sequence not in gone
     ]
     cold += [move.memory for move in after if move.to is Temperature.COLD]
-    cold.sort(key=lambda each: each.sequence)
+    cold.sort(key=lambda memory: memory.sequence)
     chosen = beyond_limit(cold, bank.settings.temperature.max_cold_items)
     if not dry_run:
         bank.ledger.retain(agent_id, chosen, Retention.ARCHIVED, "prune")
@@ -198,10 +198,10 @@ def _prune(
 def beyond_limit(cold: Sequence[ColdFact | Memory], most: int) -> list[int]:
     """The sequence numbers of the cold memories that a prune to ``most`` memories archives."""
     return choose_prune(
-        np.array([each.sequence for each in cold], np.int64),
-        np.array([each.tier for each in cold], np.int8),
-        np.array([_relevance(each) for each in cold], np.float64),
-        np.array([each.access_count for each in cold], np.int64),
+        np.array([fact.sequence for fact in cold], np.int64),
+        np.array([fact.tier for fact in cold], np.int8),
+        np.array([_relevance(fact) for fact in cold], np.float64),
+        np.array([fact.access_count for fact in cold], np.int64),
         most,
     )
 
@@ -250,18 +250,20 @@ def _purge(bank: Engine, deleted_before: int) -> None:
     """Purge the memories that were deleted before a tick."""
     state, gone = bank.state, dict[str, list[Memory]]()
     for agent_id, (_, over) in state.shelf.due(state.tick, deleted_before).items():
-        found = [state.memory(agent_id, sequence) for sequence in over]
+        expired = [state.memory(agent_id, sequence) for sequence in over]
         # A chunk that is still in its note stays deleted: after a purge, it would be indexed
         # again.
         notes = state.block(agent_id).notes
-        gone[agent_id] = [each for each in found if each and not note_of(each, notes)]
+        gone[agent_id] = [memory for memory in expired if memory and not note_of(memory, notes)]
     # The journal keeps the texts of notes, and earlier states need their memories.
-    chunks = [each for own in gone.values() for each in own if is_of_note(each)]
+    chunks = [memory for memories in gone.values() for memory in memories if is_of_note(memory)]
     kept = bank.ledger.kept_chunks(chunks)
-    for agent_id, own in gone.items():
-        is_kept = [is_of_note(each) and (agent_id, each.sequence) in kept for each in own]
-        bank.ledger.purge([each for each, it in zip(own, is_kept, strict=True) if not it])
-        bank.ledger.purge(list(compress(own, is_kept)), redacted=False)
+    for agent_id, memories in gone.items():
+        is_kept = [
+            is_of_note(memory) and (agent_id, memory.sequence) in kept for memory in memories
+        ]
+        bank.ledger.purge([memory for memory, it in zip(memories, is_kept, strict=True) if not it])
+        bank.ledger.purge(list(compress(memories, is_kept)), redacted=False)
 
 
 def _fade(bank: Engine, block: AgentColumns, idle_limits: NDArray[np.int64]) -> None:
@@ -336,16 +338,16 @@ def _check_outside(bank: Engine, refused: str) -> None:
 
 def forget_unused_names(bank: Engine) -> None:
     """Purge the texts whose names nothing has: no agent with a memory or a note, and no key."""
-    kept = [each for each in _memories(bank, DIRECTORY) if each.tier is not Tier.PINNED]
-    unused = {each.key for each in kept if LONG_NAME.fullmatch(each.key or "")}
+    kept = [memory for memory in _memories(bank, DIRECTORY) if memory.tier is not Tier.PINNED]
+    unused = {memory.key for memory in kept if LONG_NAME.fullmatch(memory.key or "")}
     blocks = bank.state.blocks
-    for owner in [each for each in blocks if each != DIRECTORY]:
+    for owner in [agent for agent in blocks if agent != DIRECTORY]:
         if not unused:
             return
         memories = _memories(bank, owner)
-        unused -= {each.key[-_LENGTH_OF_NAME:] for each in memories if each.key is not None}
-        own = blocks[owner]
-        if memories or (own.has_extras and own.notes):
+        unused -= {memory.key[-_LENGTH_OF_NAME:] for memory in memories if memory.key is not None}
+        block = blocks[owner]
+        if memories or (block.has_extras and block.notes):
             unused.discard(owner)
     if unused:
         with bank.changing():
@@ -360,7 +362,7 @@ def _memories(bank: Engine, agent_id: str) -> list[Memory]:
     state.check_shelf(agent_id)
     block = state.block(agent_id)
     shelved = [
-        each for retention in Retention for each in state.shelf.of_agent(agent_id, retention)
+        record for retention in Retention for record in state.shelf.of_agent(agent_id, retention)
     ]
-    found = block.memories(range(block.size))
-    return found + [each.memory(agent_id, block.prefix) for each in shelved]
+    memories = block.memories(range(block.size))
+    return memories + [record.memory(agent_id, block.prefix) for record in shelved]

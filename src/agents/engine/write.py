@@ -176,8 +176,8 @@ def update(
     """Store a new version of a memory, which has all of the former but what is given."""
     check_is_live(bank, memory)
     text = check_content(content, bank.settings.memory.max_content_bytes)
-    own: object = own_metadata(memory.metadata) if metadata is None else metadata
-    kept, key = check_metadata(own), memory.key or memory.id
+    values: object = own_metadata(memory.metadata) if metadata is None else metadata
+    kept, key = check_metadata(values), memory.key or memory.id
     fixed = {KEY: key}
     if value is not None:
         fixed[VALUE] = value_text(value)
@@ -278,12 +278,12 @@ class Repetitions:
         text = normal_text(content)
         if options.key is not None:
             same = former is not None and normal_text(former.content) == text
-            found = [former] if former is not None and same else []
+            alike = [former] if former is not None and same else []
         else:
             numbers = self._texts(agent_id).get(text, ())
-            found = self._bank.state.memories(agent_id, numbers)
+            alike = self._bank.state.memories(agent_id, numbers)
         value = (new.metadata[0] or NO_METADATA).get(VALUE)
-        for memory in found:
+        for memory in alike:
             if memory.metadata.get(VALUE) == value and self._may_stand_for(memory, options):
                 return memory
         return None

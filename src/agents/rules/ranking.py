@@ -61,56 +61,56 @@ class Measure(NamedTuple):
     """Whether a memory has a term of the query that is not common."""
 
 
-def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
+def measure(matches: Matches, common: NDArray[np.bool_]) -> Measure:
     """The measure of a query's terms, some of them common, for the memories that have them."""
-    memories = len(found.lengths)
-    frequencies = np.bincount(found.terms, minlength=found.asked)
+    memories = len(matches.lengths)
+    frequencies = np.bincount(matches.terms, minlength=matches.asked)
     weights = np.log1p((memories + _PRIOR_MEMORIES - frequencies + 0.5) / (frequencies + 0.5))
     weights[common] *= _COMMON_WEIGHT
     total = 0.0
     for weight in weights.tolist():  # in this order on every machine
         total += weight
-    mean = float(found.lengths.sum()) / memories if memories else _USUAL_LENGTH
+    mean = float(matches.lengths.sum()) / memories if memories else _USUAL_LENGTH
     is_known = bool(frequencies[~common].any())
     return Measure(weights, total, mean, frequencies, common, is_known)
 
 
-def keyword_scores(by: Measure, found: Matches, k1: float, b: float) -> Floats:
+def keyword_scores(by: Measure, matches: Matches, k1: float, b: float) -> Floats:
     """For each memory how well it matches, from 0 to 1.
 
     1 is what a memory of average length reaches that has every term once: the sum of the terms'
     weights. Rounded to 1e-6, because logarithms differ in the last bits from machine to machine.
     """
-    if not len(found.terms):  # and the memories may have no words at all
-        return np.zeros(len(found.lengths))
+    if not len(matches.terms):  # and the memories may have no words at all
+        return np.zeros(len(matches.lengths))
     weights = by.weights * ((k1 + 1.0) / by.total)
-    saturation = np.minimum(found.lengths / by.mean, _LONGEST)
+    saturation = np.minimum(matches.lengths / by.mean, _LONGEST)
     saturation *= k1 * b
     saturation += k1 * (1.0 - b) + _SMALLEST**2  # never 0
-    below = saturation.take(found.memories)
-    below += found.counts
-    parts = weights.take(found.terms)
-    parts *= found.counts
+    below = saturation.take(matches.memories)
+    below += matches.counts
+    parts = weights.take(matches.terms)
+    parts *= matches.counts
     parts /= below
-    sums = np.bincount(found.memories, parts, len(found.lengths))
+    sums = np.bincount(matches.memories, parts, len(matches.lengths))
     scores: Floats = np.minimum(sums, 1.0)
     return np.rint(scores / _SMALLEST) * _SMALLEST
 
 
-def coverage(by: Measure, found: Matches) -> Floats:
+def coverage(by: Measure, matches: Matches) -> Floats:
     """For each memory the share of the query that it has, by weight, however long it is."""
-    sums = np.bincount(found.memories, by.weights[found.terms], len(found.lengths))
+    sums = np.bincount(matches.memories, by.weights[matches.terms], len(matches.lengths))
     shares: Floats = sums / by.total
     return np.rint(shares / _SMALLEST) * _SMALLEST
 
 
-def word_weights(found: Matches, total: int, sif: float) -> Floats:
+def word_weights(matches: Matches, total: int, sif: float) -> Floats:
     """How much each term says about what is meant: names that are everywhere say little.
 
     ``sif / (sif + p)`` with p, the term's share of all words (smooth inverse frequency), in whole
     1024ths, so that what is weighted by them stays exact.
     """
-    shares: Floats = np.bincount(found.terms, found.counts, found.asked) / (total + _PRIOR)
+    shares: Floats = np.bincount(matches.terms, matches.counts, matches.asked) / (total + _PRIOR)
     return np.maximum(np.rint(1024.0 * sif / (sif + shares)), 1.0)
 
 
@@ -278,8 +278,8 @@ class Places(NamedTuple):
         of = session[members]
         sizes = np.bincount(of)
         starts = np.cumsum(sizes) - sizes
-        given = (session, previous, second, following, asks, is_question)
-        return cls(*given, members, of, sizes, starts)
+        columns = (session, previous, second, following, asks, is_question)
+        return cls(*columns, members, of, sizes, starts)
 
 
 def spread(scores: Floats, places: Places, weights: Spread) -> Floats:

@@ -275,22 +275,22 @@ def after(move: Transition, axes: Axes) -> Axes | Refusal | None:
 
 def permitted(move: Transition, memory: Memory) -> Axes | None:
     """Where a memory stands after a move that somebody asks for; raises what the table refuses."""
-    found = after(move, axes_of(memory.tier, memory.temperature, memory.retention))
-    if found is Refusal.IS_PINNED:
+    axes = after(move, axes_of(memory.tier, memory.temperature, memory.retention))
+    if axes is Refusal.IS_PINNED:
         raise MemoryPinned(
             f"memory {memory.id} is pinned and can't {_REFUSED[move]}", hint="unpin it first"
         )
-    if found is Refusal.IS_HIDDEN:
+    if axes is Refusal.IS_HIDDEN:
         raise InvalidInput(
             f"memory {memory.id} is {RETENTION_NAMES[memory.retention]}",
             hint="restore it first, which makes it active again",
         )
-    if found is Refusal.IS_GONE:
+    if axes is Refusal.IS_GONE:
         raise MemoryNotFound(
             f"{memory.agent_id} has no memory {memory.id!r:.80}",
             hint="it was deleted; restore it first, which makes it active again",
         )
-    return found
+    return axes
 
 
 def demotion(to: Temperature) -> Transition:
@@ -305,16 +305,16 @@ def demotion(to: Temperature) -> Transition:
 
 def entered(axes: Axes, tier: int) -> Axes:
     """Where a memory stands after it entered a tier; ValueError for one that is deleted."""
-    found = after(Transition.PIN if tier == Tier.PINNED else Transition.SET_TIER, axes)
-    if not isinstance(found, Axes):
+    axes_inside = after(Transition.PIN if tier == Tier.PINNED else Transition.SET_TIER, axes)
+    if not isinstance(axes_inside, Axes):
         raise ValueError(f"a memory that is {RETENTION_NAMES[axes.retention]} enters no tier")
-    return found
+    return axes_inside
 
 
 def cooler(temperature: Temperature) -> Temperature:
     """The temperature to which an active memory fades."""
-    found = after(Transition.DECAY, Axes(False, temperature, Retention.ACTIVE))
-    return found.temperature if isinstance(found, Axes) else temperature
+    axes = after(Transition.DECAY, Axes(False, temperature, Retention.ACTIVE))
+    return axes.temperature if isinstance(axes, Axes) else temperature
 
 
 def end_after(retention: Retention, expires: int, tick: int) -> int:

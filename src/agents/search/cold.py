@@ -83,22 +83,22 @@ class ColdSearch:
     def _newest(self, block: AgentColumns, request: SearchRequest) -> list[Memory]:
         if request.shelved is not None:
             records = self._among(block, request.shelved, request.only)
-            return [each.memory(block.agent_id, block.prefix) for each in records]
+            return [record.memory(block.agent_id, block.prefix) for record in records]
         facts, by_tier = self._resident.shelf.cold(block.agent_id), self._ranker.pins_first
         facts.sort(key=lambda fact: (by_tier and fact.tier, -fact.sequence))
-        found: list[Memory] = []
+        memories: list[Memory] = []
         for fact in facts:
-            if len(found) == request.limit:
+            if len(memories) == request.limit:
                 break
             memory = self._resident.memory(block.agent_id, fact.sequence)
             if memory is not None and self._is_seen(memory) and request.only.allows(memory):
-                found.append(memory)
-        return found
+                memories.append(memory)
+        return memories
 
     def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Record]:
         """Those of these memories that are not deleted and pass."""
-        stored = [each.record for each in self._resident.shelf.many(block.agent_id, numbers)]
-        kept = [each for each in stored if each.retention != Retention.DELETED]
+        stored = [row.record for row in self._resident.shelf.many(block.agent_id, numbers)]
+        kept = [record for record in stored if record.retention != Retention.DELETED]
         return self._visible(block, kept, only)
 
     def _found(
@@ -131,7 +131,7 @@ class ColdSearch:
         if named:
             known = {record.sequence for record in records}
             fresh = [sequence for sequence in named if sequence not in known]
-            more = [each.record for each in shelf.many(agent_id, fresh)]
+            more = [row.record for row in shelf.many(agent_id, fresh)]
             records += self._passing(block, more, only)
         return sorted(records, key=lambda record: record.sequence)
 
@@ -183,9 +183,11 @@ class ColdSearch:
         scored = zip(records, parts.score.tolist(), parts.evidence.tolist(), strict=True)
         hits = [
             self._ranker.hit(
-                record.memory(block.agent_id, block.prefix), own, match if only.min_score else None
+                record.memory(block.agent_id, block.prefix),
+                score,
+                match if only.min_score else None,
             )
-            for record, own, match in scored
+            for record, score, match in scored
             if match >= only.min_score
         ]
         hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
@@ -231,7 +233,7 @@ class ColdSearch:
             numbers = [sequence_of(block.prefix, each) for each in ids]  # None: another agent's
             fresh = [each for each in numbers if each is not None and each not in known]
             stored = self._resident.shelf.many(block.agent_id, fresh)
-            found = self._passing(block, [each.record for each in stored], only)
+            found = self._passing(block, [row.record for row in stored], only)
             # Memories that are no longer cold, or have other tags, took the place of better ones.
             if len(found) >= most:
                 return found
@@ -251,7 +253,7 @@ class ColdSearch:
         if len(passing) <= len(found):
             return found
         stored = self._resident.shelf.many(block.agent_id, passing)
-        return self._passing(block, [each.record for each in stored], only)
+        return self._passing(block, [row.record for row in stored], only)
 
     def _passing(
         self, block: AgentColumns, records: Sequence[Record], only: Filter
@@ -278,7 +280,7 @@ class ColdSearch:
 
 
 def _similarities(records: Sequence[Record], vector: Quantised) -> NDArray[np.float64]:
-    vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+    vectors = np.frombuffer(b"".join([record.vector for record in records]), np.int8)
     return similarities(vectors.reshape(len(records), -1), vector)
 
 

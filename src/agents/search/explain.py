@@ -167,9 +167,9 @@ def _parts(
     """
     if asked is None or not block.size:
         return {}
-    own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]), hidden=hidden)
-    words = np.zeros(block.size) if own.keyword is None else own.keyword
-    more = [] if own.judged is None else [own.judged.recency, own.judged.importance]
-    columns = [each.tolist() for each in (own.vector, words, own.fused, own.score, *more)]
+    parts = asked.parts(0, similarities(block.vectors(), asked.vectors[0]), hidden=hidden)
+    words = np.zeros(block.size) if parts.keyword is None else parts.keyword
+    more = [] if parts.judged is None else [parts.judged.recency, parts.judged.importance]
+    columns = [column.tolist() for column in (parts.vector, words, parts.fused, parts.score, *more)]
     numbers = block.column("sequence").tolist()
     return dict(zip(numbers, zip(*columns, strict=True), strict=True))

@@ -90,9 +90,9 @@ def lives_of_shelved(records: Sequence[Record], by_tier: Floats, tick: int) -> L
 
 
 def _take_given(result: Floats, metadata: Sequence[KeptMetadata | None]) -> None:
-    for place, own in enumerate(metadata):
-        if own is not None and (given := given_importance(own)) is not None:
-            result[place] = given
+    for place, values in enumerate(metadata):
+        if values is not None and (importance := given_importance(values)) is not None:
+            result[place] = importance
 
 
 # Cold memories with the words of a query: no index has their texts
@@ -128,15 +128,15 @@ def with_words(
     roots = list(dict.fromkeys(map(root, names if alone else names[:_MOST_ROOTS])))
     likely = _newest(having, roots, None if alone else _MOST_LIKELY)
     numbers = np.fromiter(likely, np.int64, len(likely))
-    found = vocabulary.count(query, list(likely.values()))
+    matches = vocabulary.count(query, list(likely.values()))
     if alone:
-        has = ~asked.common[found.terms]
-        return sorted(set(numbers[found.memories[has]].tolist()))
-    here = np.bincount(found.terms, minlength=found.asked)
+        has = ~asked.common[matches.terms]
+        return sorted(set(numbers[matches.memories[has]].tolist()))
+    here = np.bincount(matches.terms, minlength=matches.asked)
     places = np.flatnonzero((here > 0) & ~asked.common)
     rarest = places[np.argsort((here + by.frequencies)[places], kind="stable")][:_WORDS]
-    newest = [np.sort(numbers[found.memories[found.terms == each]]) for each in rarest]
-    return sorted({number for each in newest for number in each[-_MOST_BY_WORD:].tolist()})
+    newest = [np.sort(numbers[matches.memories[matches.terms == term]]) for term in rarest]
+    return sorted({number for of_term in newest for number in of_term[-_MOST_BY_WORD:].tolist()})
 
 
 def _newest(having: Having, roots: Sequence[str], most: int | None) -> dict[int, str]:
@@ -149,13 +149,13 @@ def _newest(having: Having, roots: Sequence[str], most: int | None) -> dict[int,
         with having(asked, before) as texts:
             for number, text in texts:
                 plain = fold(text)
-                has = [each for each in asked if each in plain]
+                has = [wanted for wanted in asked if wanted in plain]
                 if has:
                     found[number] = text
-                for each in has:
-                    left[each] -= 1
-                    if not left[each]:
-                        del left[each]
+                for wanted in has:
+                    left[wanted] -= 1
+                    if not left[wanted]:
+                        del left[wanted]
                 if len(left) < len(asked):  # the rest is looked for alone, which is faster
                     before = number
                     break
@@ -267,11 +267,11 @@ class HybridScore:
 
         Without a vector, these are all texts that have one.
         """
-        own = self._wordings[index]
-        if own is None or own.by.common.all():
+        wording = self._wordings[index]
+        if wording is None or wording.by.common.all():
             return None
         alone = not self.vectors[index].any()
-        return self._reader.with_words(own.by, self._texts[index], having, alone=alone)
+        return self._reader.with_words(wording.by, self._texts[index], having, alone=alone)
 
     def include(self, index: int, away: ColdCandidates) -> None:
         """Let memories that are not resident take part; all memories are scored on one scale."""
@@ -301,8 +301,8 @@ class HybridScore:
         """
         if index in self._away:
             return self._both(index, similarities, hidden)[0]
-        block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
-        known = own if own is not None and own.by.is_known else None
+        block, text, wording = self._blocks[index], self._texts[index], self._wordings[index]
+        known = wording if wording is not None and wording.by.is_known else None
         keyword = None if known is None else known.keyword
         fused = self._fused(index, similarities, keyword, block.norms > 1.0)
         score, _ = self._with_context(block, text, fused, _NOWHERE.similar, _NOWHERE)
@@ -406,9 +406,9 @@ def _lent_away(
         if session is None:
             continue
         number = sessions.number_of(str(session))
-        own = float(scores[place])
-        lent = own if number is None else float(best[number])
-        result[place] = min((own + weights.session * lent) / weights.scale, 1.0)
+        score = float(scores[place])
+        lent = score if number is None else float(best[number])
+        result[place] = min((score + weights.session * lent) / weights.scale, 1.0)
     return result
 
 
@@ -504,10 +504,10 @@ class QueryReader:
         heard = self._vocabulary.heard
         return sessions.named_in(heard(text), heard)
 
-    def _wording(self, by: Measure, found: Matches) -> Wording:
+    def _wording(self, by: Measure, matches: Matches) -> Wording:
         settings = self.settings
-        keyword = keyword_scores(by, found, settings.bm25_k1, settings.bm25_b)
-        return Wording(by, keyword, found)
+        keyword = keyword_scores(by, matches, settings.bm25_k1, settings.bm25_b)
+        return Wording(by, keyword, matches)
 
     def _vectors_of(
         self, texts: Sequence[str], weighted: Sequence[_Weighted | None]

@@ -303,15 +303,15 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
     result = np.empty(rows.shape, np.int8)
     dtype, bits = (np.float32, np.int32) if rows.dtype == np.float32 else (np.float64, np.int64)
     for start in range(0, count, _CHUNK):
-        own: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype, copy=False)
+        chunk: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype, copy=False)
         # Floats without a sign are in the order of their bits, which are compared in a third of
         # the time; NaN comes last.
-        largest = np.abs(own).view(bits).max(axis=1).view(dtype)
+        largest = np.abs(chunk).view(bits).max(axis=1).view(dtype)
         if not np.isfinite(largest).all():
             raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
         largest[largest == 0.0] = 1.0
         # Divide first: the largest finite numbers would overflow times 127.
-        part = own / largest[:, None]
+        part = chunk / largest[:, None]
         part *= _LIMIT
         result[start : start + _CHUNK] = np.rint(part, out=part)
     return result
@@ -399,8 +399,8 @@ class WordVectors:
             step = max(1, _WORDS_AT_ONCE // length)
             for first in range(0, len(alike), step):
                 some = alike[first : first + step]
-                own = rows[starts[some, None] + np.arange(length)]
-                sums[some] = self._vectors[own].sum(axis=1, dtype=np.int32)
+                places_of_words = rows[starts[some, None] + np.arange(length)]
+                sums[some] = self._vectors[places_of_words].sum(axis=1, dtype=np.int32)
         return sums
 
     def _are_worth_it(self, new: Collection[str], texts: int) -> bool:

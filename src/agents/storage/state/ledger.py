@@ -93,7 +93,7 @@ class Pending:
 
     def purged(self) -> bool:
         """Whether memories were purged."""
-        return not self.is_plain and any(isinstance(each, Purged) for each in self.events)
+        return not self.is_plain and any(isinstance(event, Purged) for event in self.events)
 
     def packed_vectors(self) -> bytes:
         """The vectors of the added memories, without the memories that were purged since."""
@@ -277,7 +277,7 @@ class Ledger:
     def demote_over_caps(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
         state, tiers = self.state, self.state.table.tiers
-        full = {own.agent_id for own in state.blocks.loaded() if own.has_extras}
+        full = {block.agent_id for block in state.blocks.loaded() if block.has_extras}
         full.update(state.with_more(tiers == int(Tier.PINNED), caps.pinned))
         full.update(state.with_more(tiers == int(Tier.CRITICAL), caps.critical))
         for agent_id in sorted(full):
@@ -330,10 +330,10 @@ class Ledger:
         if memories:
             if redacted:
                 self._pending.purges += [
-                    Purge(each.agent_id, each.sequence, each.created_tick, each.content)
-                    for each in memories
+                    Purge(memory.agent_id, memory.sequence, memory.created_tick, memory.content)
+                    for memory in memories
                 ]
-            sequences = [each.sequence for each in memories]
+            sequences = [memory.sequence for memory in memories]
             self._happen(Purged("purge", memories[0].agent_id, sequences))
 
     def kept_chunks(self, memories: Sequence[Memory]) -> set[Key]:
@@ -537,7 +537,7 @@ class Ledger:
 
     def _forget_pending(self) -> None:
         self._pending.forget()
-        self._open = [_Transaction(0, None, None, each.holder) for each in self._open]
+        self._open = [_Transaction(0, None, None, transaction.holder) for transaction in self._open]
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):

@@ -16,18 +16,18 @@ def heir(state: State, memory: Memory) -> Memory | None:
     linked = None if number is None else state.memory(memory.agent_id, number)
     if linked is not None:
         return linked
-    for each in versions(state, memory.agent_id, memory.key or memory.id):
-        if each.sequence > memory.sequence:
-            return each
+    for version in versions(state, memory.agent_id, memory.key or memory.id):
+        if version.sequence > memory.sequence:
+            return version
     return None
 
 
 def heirs(state: State, memory: Memory) -> Iterator[Memory]:
     """What superseded a memory: the heir, its heir, and so on."""
-    found, last = heir(state, memory), None
-    while found is not None and (last is None or found.sequence > last.sequence):
-        yield found
-        last, found = found, heir(state, found)
+    following, last = heir(state, memory), None
+    while following is not None and (last is None or following.sequence > last.sequence):
+        yield following
+        last, following = following, heir(state, following)
 
 
 def superseding(state: State, memory: Memory) -> Memory | None:
@@ -47,17 +47,18 @@ def superseded(state: State, agent_id: str) -> list[int]:
     archived = shelf.of_agent(agent_id, Retention.ARCHIVED)
     newest: dict[str, int] = {}
     """The newest memory under each key."""
-    for own in block.memories(range(block.size)) if not state.table.all_plain else ():
-        newest[own.key or ""] = own.sequence
+    for resident in block.memories(range(block.size)) if not state.table.all_plain else ():
+        newest[resident.key or ""] = resident.sequence
     for record in (*archived, *shelf.of_agent(agent_id, Retention.ACTIVE)):
         key = None if record.metadata is None else record.metadata.get(KEY)
         if isinstance(key, str):
             newest[key] = max(newest.get(key, 0), record.sequence)
     linked = _held(state, agent_id, SUPERSEDED)
     return [
-        each.sequence
-        for each in (record.memory(agent_id, block.prefix) for record in archived)
-        if str(each.sequence) in linked or newest.get(each.key or each.id, 0) > each.sequence
+        memory.sequence
+        for memory in (record.memory(agent_id, block.prefix) for record in archived)
+        if str(memory.sequence) in linked
+        or newest.get(memory.key or memory.id, 0) > memory.sequence
     ]
 
 
@@ -73,17 +74,17 @@ def versions(state: State, agent_id: str, key: str) -> list[Memory]:
     """
     state.check_shelf(agent_id)
     block = state.block(agent_id)
-    found: list[Memory] = []
+    memories: list[Memory] = []
     if not state.table.all_plain:
         own = enumerate(block.metadata())
-        found = block.memories([row for row, kept in own if kept and kept.get(KEY) == key])
+        memories = block.memories([row for row, kept in own if kept and kept.get(KEY) == key])
     shelved = state.shelf.with_value(agent_id, KEY, key)
-    found += [each.memory(agent_id, block.prefix) for each in shelved]
+    memories += [record.memory(agent_id, block.prefix) for record in shelved]
     number = sequence_of(block.prefix, key)
     first = None if number is None else state.memory(agent_id, number)
     if first is not None and first.key is None:
-        found.append(first)
-    return sorted(found, key=lambda memory: memory.sequence)
+        memories.append(first)
+    return sorted(memories, key=lambda memory: memory.sequence)
 
 
 def live_version(state: State, agent_id: str, key: str) -> Memory | None:

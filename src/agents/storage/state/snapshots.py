@@ -168,8 +168,8 @@ def _extras(block: AgentColumns, sequences: list[int]) -> str:
     if block.has_extras and block.recalls:
         recalls = json.dumps(sorted(block.recalls.items()))
     if block.has_extras and block.notes:
-        own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
-        notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
+        rows = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
+        notes = f',"notes":{json.dumps(rows, ensure_ascii=False)}'
     if block.holdings:
         held = f',"held":{json.dumps(block.holdings.rows(), ensure_ascii=False)}'
     return (
@@ -185,9 +185,9 @@ def _grouped(sequences: list[int], values: Sequence[KeptMetadata | Traits | None
     if values.count(None) == len(values):
         return "[]"
     groups: defaultdict[str, list[int]] = defaultdict(list)
-    for sequence, own in zip(sequences, values, strict=True):
-        if own is not None:
-            groups[own.json].append(sequence)
+    for sequence, value in zip(sequences, values, strict=True):
+        if value is not None:
+            groups[value.json].append(sequence)
     parts = [f"[{text},{orjson.dumps(numbers).decode()}]" for text, numbers in groups.items()]
     return f"[{','.join(parts)}]"
 
@@ -304,11 +304,11 @@ def replay(
     added = 0
     for kind, run in groupby(events, _kind):
         if kind is _WITH_TEXT:
-            new = [each for each in run if isinstance(each, Added)]
+            new = [event for event in run if isinstance(event, Added)]
             _replay_added(state, new, vectors, lengths, added, agents)
             added += len(new)
         elif kind is Accessed:
-            state.access([each for each in run if agents is None or each[1] in agents])
+            state.access([event for event in run if agents is None or event[1] in agents])
         else:
             added += _replay_others(state, run, agents)
 
@@ -343,9 +343,9 @@ def _replay_added(
         raise ValueError("an added memory has no vector")
     vectors, lengths = vectors[start:stop], lengths[start:stop]
     if agents is not None:
-        own = [place for place, event in enumerate(events) if event.agent_id in agents]
-        events = [events[place] for place in own]
-        vectors, lengths = vectors[own], lengths[own]
+        places = [place for place, event in enumerate(events) if event.agent_id in agents]
+        events = [events[place] for place in places]
+        vectors, lengths = vectors[places], lengths[places]
     if events:
         _check_sequences(state, events)
         state.add(Additions.of(events), vectors, lengths)
