@@ -345,8 +345,8 @@ def recall(
         worthy, notes = recalled(bank, agent_id, query, hits, auto_promote=auto_promote)
         if note:
             notes.insert(0, note)
-        resident = bank.state
-        items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
+        state = bank.state
+        items = [state.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
     came = {memory.sequence for memory in worthy}
     return Recall(
         tuple(items),

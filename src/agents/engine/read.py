@@ -21,13 +21,13 @@ def find(bank: Engine, agent_id: str, memory_id: str, *, deleted: bool = False) 
     With ``deleted``, a deleted or expired memory is found as well.
     """
     with bank.using():
-        resident = bank.state
-        sequence = sequence_of(resident.block(agent_id).prefix, memory_id)
-        memory = None if sequence is None else resident.memory(agent_id, sequence)
+        state = bank.state
+        sequence = sequence_of(state.block(agent_id).prefix, memory_id)
+        memory = None if sequence is None else state.memory(agent_id, sequence)
         if memory is None and sequence is not None:
-            resident.check_shelf(agent_id)
+            state.check_shelf(agent_id)
         is_gone = memory is not None and (
-            memory.retention is Retention.DELETED or memory.is_expired(resident.tick)
+            memory.retention is Retention.DELETED or memory.is_expired(state.tick)
         )
     if memory is None or (is_gone and not deleted):
         hint = "" if isinstance(memory_id, str) else "an id is text, such as memory.id"
@@ -87,9 +87,9 @@ def _why_shaken(bank: Engine, agent_id: str, memory_id: str) -> str:
 
 
 def _any(bank: Engine, agent_id: str, memory_id: str) -> Memory | None:
-    resident = bank.state
-    number = sequence_of(resident.block(agent_id).prefix, memory_id)
-    return None if number is None else resident.memory(agent_id, number)
+    state = bank.state
+    number = sequence_of(state.block(agent_id).prefix, memory_id)
+    return None if number is None else state.memory(agent_id, number)
 
 
 def _why_lost(bank: Engine, memory: Memory | None) -> str:
@@ -98,12 +98,12 @@ def _why_lost(bank: Engine, memory: Memory | None) -> str:
         return "is gone"
     if memory.retention is Retention.DELETED or memory.is_expired(bank.tick):
         return "was deleted"
-    resident = bank.state
+    state = bank.state
     if memory.retention is Retention.ARCHIVED:
-        later = superseding(resident, memory)
+        later = superseding(state, memory)
         if later is not None:
             return f"was superseded by {later.id}"
-    against = [other for other in contradicted(resident, memory) if _stands(bank, other)]
+    against = [other for other in contradicted(state, memory) if _stands(bank, other)]
     return f"is contradicted by {against[0].id}" if against else ""
 
 
@@ -111,8 +111,8 @@ def _stands(bank: Engine, memory: Memory) -> bool:
     """Whether a memory still speaks against another one."""
     if memory.retention is Retention.ACTIVE:
         return not memory.is_expired(bank.tick)
-    resident = bank.state
-    return memory.retention is Retention.ARCHIVED and superseding(resident, memory) is None
+    state = bank.state
+    return memory.retention is Retention.ARCHIVED and superseding(state, memory) is None
 
 
 def decay_score(bank: Engine, memory: Memory) -> float:
@@ -130,14 +130,14 @@ def active(
 ) -> list[Memory]:
     """An agent's active memories, of one tier or temperature if given, oldest first."""
     with bank.using():
-        resident = bank.state
-        block, tick = resident.block(agent_id), resident.tick
+        state = bank.state
+        block, tick = state.block(agent_id), state.tick
         memories: list[Memory] = []
         if temperature is not Temperature.COLD:
             memories = block.memories(range(block.size))
         if temperature in (None, Temperature.COLD):
-            resident.check_shelf(agent_id)
-            cold = resident.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD)
+            state.check_shelf(agent_id)
+            cold = state.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD)
             memories += [record.memory(agent_id, block.prefix) for record in cold]
             memories.sort(key=lambda memory: memory.sequence)
     return [
@@ -152,26 +152,26 @@ def active(
 def count(bank: Engine, agent_id: str, tier: Tier | None) -> int:
     """The number of an agent's active memories, in all tiers or in one; no expired ones."""
     with bank.using():
-        resident = bank.state
-        block = resident.block(agent_id)
-        resident.check_shelf(agent_id)
+        state = bank.state
+        block = state.block(agent_id)
+        state.check_shelf(agent_id)
         resident_count = block.size if tier is None else int((block.tiers == tier).sum())
         cold = sum(
             number
-            for (_, retention, _, at), (number, _) in resident.shelf.counts(agent_id).items()
+            for (_, retention, _, at), (number, _) in state.shelf.counts(agent_id).items()
             if retention == Retention.ACTIVE and tier in (None, at)
         )
-        over = sum(tier in (None, memory.tier) for memory in resident.expired(agent_id))
+        over = sum(tier in (None, memory.tier) for memory in state.expired(agent_id))
         return resident_count + cold - over
 
 
 def hidden(bank: Engine, agent_id: str, retention: Retention) -> list[Memory]:
     """An agent's archived memories, or its deleted ones, newest first."""
     with bank.using():
-        resident = bank.state
-        resident.check_shelf(agent_id)
-        prefix = resident.block(agent_id).prefix
-        records = resident.shelf.of_agent(agent_id, retention)
+        state = bank.state
+        state.check_shelf(agent_id)
+        prefix = state.block(agent_id).prefix
+        records = state.shelf.of_agent(agent_id, retention)
         return [record.memory(agent_id, prefix) for record in reversed(records)]
 
 
@@ -179,22 +179,22 @@ def history(bank: Engine, agent_id: str, key: str) -> list[Memory]:
     """:meth:`AgentMemory.history`."""
     wanted = check_key(key)
     with bank.using():
-        resident = bank.state
-        number = sequence_of(resident.block(agent_id).prefix, wanted)
-        memory = None if number is None else resident.memory(agent_id, number)
+        state = bank.state
+        number = sequence_of(state.block(agent_id).prefix, wanted)
+        memory = None if number is None else state.memory(agent_id, number)
         if memory is not None and memory.key is not None:
             wanted = memory.key
-        memories = versions(resident, agent_id, wanted)
-        tick = resident.tick
+        memories = versions(state, agent_id, wanted)
+        tick = state.tick
     kept = [memory for memory in memories if memory.retention is not Retention.DELETED]
     return [memory for memory in kept if not memory.is_expired(tick)]
 
 
 def former(bank: Engine, agent_id: str, *, with_cold: bool) -> list[int]:
     """The memories of an agent that another one superseded; with the cold ones, if wanted."""
-    resident = bank.state
-    cold = [each.sequence for each in resident.shelf.cold(agent_id)] if with_cold else []
-    return sorted([*superseded(resident, agent_id), *cold])
+    state = bank.state
+    cold = [each.sequence for each in state.shelf.cold(agent_id)] if with_cold else []
+    return sorted([*superseded(state, agent_id), *cold])
 
 
 def state_hash(bank: Engine) -> str:

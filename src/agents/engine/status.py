@@ -159,7 +159,7 @@ class _Look:
     """One look at the memories of some agents."""
 
     def __init__(self, bank: Engine, agent_id: str | None) -> None:
-        self._resident = resident = bank.state
+        self._state = state = bank.state
         self._bank, self._settings, self._caps = bank, bank.settings, bank.caps
         self._count, self._agent_id = bank.count_tokens, agent_id
         self._embedder = bank.embedder.embedder.name
@@ -168,18 +168,18 @@ class _Look:
             provider, behind = bank.settings.store.provider, bank.store.commits_behind
             self._store = StoreStatus(provider, behind, bank.store.problem)
         if agent_id is None:
-            agents = sorted(filter(is_of_agent, resident.blocks))
-            self._blocks = [resident.blocks.peek(name) for name in agents]
+            agents = sorted(filter(is_of_agent, state.blocks))
+            self._blocks = [state.blocks.peek(name) for name in agents]
         else:
-            self._blocks = [resident.block(agent_id)]
-        shelf = resident.shelf.counts(agent_id)
+            self._blocks = [state.block(agent_id)]
+        shelf = state.shelf.counts(agent_id)
         self._shelf = {key: counts for key, counts in shelf.items() if is_of_agent(key[0])}
         self._owners = np.repeat(
             np.arange(len(self._blocks)), [block.size for block in self._blocks]
         )
         tiers = [np.empty(0, np.int8), *[block.tiers for block in self._blocks]]
         self._tier_of = np.concatenate(tiers).astype(np.int64)
-        expired = resident.expired(agent_id)
+        expired = state.expired(agent_id)
         self._expired = [memory for memory in expired if is_of_agent(memory.agent_id)]
         self._over = {(memory.agent_id, memory.sequence) for memory in self._expired}
         self._alive = np.concatenate([np.empty(0, bool), *map(self._alive_in, self._blocks)])
@@ -193,7 +193,7 @@ class _Look:
         fullest = sorted(use, key=lambda each: (-each.utilization, each.agent_id))
         return Status(
             self._agent_id,
-            self._resident.tick,
+            self._state.tick,
             self._settings.clock,
             self._embedder,
             self._store,
@@ -226,7 +226,7 @@ class _Look:
 
     def _alive_in(self, block: AgentColumns) -> NDArray[np.bool_]:
         """Which resident memories of an agent have not expired."""
-        return ~block.expired(self._resident.tick)
+        return ~block.expired(self._state.tick)
 
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
         limits, count = self._bank.hot_limits, self._count
@@ -325,8 +325,8 @@ class _Look:
                 kept[memory.agent_id] -= memory.tier <= Tier.CRITICAL
         most, left = self._settings.temperature.max_cold_items, _MOST_COLD
         for agent in sorted(cold):
-            block, number = self._resident.block(agent), cold[agent]
-            facts = self._resident.shelf.cold(agent) if number <= left else []
+            block, number = self._state.block(agent), cold[agent]
+            facts = self._state.shelf.cold(agent) if number <= left else []
             left -= len(facts)
             facts = [memory for memory in facts if (agent, memory.sequence) not in self._over]
             if number > most:

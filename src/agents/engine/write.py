@@ -296,13 +296,11 @@ class Repetitions:
 
     def _texts(self, agent_id: str) -> dict[str, list[int]]:
         if agent_id not in self._known:
-            resident = self._bank.state
-            resident.check_shelf(agent_id)
-            block = resident.block(agent_id)
+            state = self._bank.state
+            state.check_shelf(agent_id)
+            block = state.block(agent_id)
             numbers = block.column("sequence").tolist()
-            texts = resident.shelf.texts(agent_id) | dict(
-                zip(numbers, block.contents(), strict=True)
-            )
+            texts = state.shelf.texts(agent_id) | dict(zip(numbers, block.contents(), strict=True))
             known = self._known[agent_id] = {}
             for number in sorted(texts):
                 known.setdefault(normal_text(texts[number]), []).append(number)

@@ -26,8 +26,8 @@ _MOST_UNSYNCED = 1000
 class ColdSearch:
     """Finds cold memories, and merges them with resident ones."""
 
-    def __init__(self, resident: State, store: StoreSync, ranker: Ranker) -> None:
-        self._resident = resident
+    def __init__(self, state: State, store: StoreSync, ranker: Ranker) -> None:
+        self._state = state
         self._store = store
         self._ranker = ranker
 
@@ -57,7 +57,7 @@ class ColdSearch:
 
         From now on, ``asked`` scores resident and cold memories on one scale.
         """
-        self._resident.check_shelf(block.agent_id)
+        self._state.check_shelf(block.agent_id)
         only = request.only
         wanted = max(0, request.limit - pinned_in(block, scope))
         most = wanted * self._ranker.multiplier
@@ -71,7 +71,7 @@ class ColdSearch:
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
         """For a blank query: the memories that come first, then the rest by tier and the newest."""
-        self._resident.check_shelf(block.agent_id)
+        self._state.check_shelf(block.agent_id)
         limit = request.limit
         front, near = self._ranker.newest(block, limit, scope)
         cold = self._newest(block, request)
@@ -84,20 +84,20 @@ class ColdSearch:
         if request.shelved is not None:
             records = self._among(block, request.shelved, request.only)
             return [record.memory(block.agent_id, block.prefix) for record in records]
-        facts, by_tier = self._resident.shelf.cold(block.agent_id), self._ranker.pins_first
+        facts, by_tier = self._state.shelf.cold(block.agent_id), self._ranker.pins_first
         facts.sort(key=lambda fact: (by_tier and fact.tier, -fact.sequence))
         memories: list[Memory] = []
         for fact in facts:
             if len(memories) == request.limit:
                 break
-            memory = self._resident.memory(block.agent_id, fact.sequence)
+            memory = self._state.memory(block.agent_id, fact.sequence)
             if memory is not None and self._is_seen(memory) and request.only.allows(memory):
                 memories.append(memory)
         return memories
 
     def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Record]:
         """Those of these memories that are not deleted and pass."""
-        stored = [row.record for row in self._resident.shelf.many(block.agent_id, numbers)]
+        stored = [row.record for row in self._state.shelf.many(block.agent_id, numbers)]
         kept = [record for record in stored if record.retention != Retention.DELETED]
         return self._visible(block, kept, only)
 
@@ -113,11 +113,11 @@ class ColdSearch:
         only = request.only
         if most == 0 or block.next_sequence == 1:
             return []
-        agent_id, shelf = block.agent_id, self._resident.shelf
+        agent_id, shelf = block.agent_id, self._state.shelf
         if request.shelved is not None:
             return self._named(block, asked, most, request.shelved, only)
         # mem0's store is not opened for nothing: 0 is the sum of an agent without such memories.
-        if not self._resident.cold or not block.shelf_sum:
+        if not self._state.cold or not block.shelf_sum:
             return []
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
@@ -158,7 +158,7 @@ class ColdSearch:
     def _away(self, records: Sequence[Record], asked: HybridScore) -> ColdCandidates:
         lives, classic = None, asked.classic
         if classic is not None:
-            lives = lives_of_shelved(records, classic.by_tier, self._resident.tick)
+            lives = lives_of_shelved(records, classic.by_tier, self._state.tick)
         return ColdCandidates(
             _similarities(records, asked.vectors[0]),
             np.array([any(record.vector) for record in records], bool),
@@ -232,7 +232,7 @@ class ColdSearch:
             ids = self._store.search(vector, wanted, filters)
             numbers = [sequence_of(block.prefix, each) for each in ids]  # None: another agent's
             fresh = [each for each in numbers if each is not None and each not in known]
-            stored = self._resident.shelf.many(block.agent_id, fresh)
+            stored = self._state.shelf.many(block.agent_id, fresh)
             found = self._passing(block, [row.record for row in stored], only)
             # Memories that are no longer cold, or have other tags, took the place of better ones.
             if len(found) >= most:
@@ -247,12 +247,12 @@ class ColdSearch:
         """``found``, or all that pass if there are more: an approximate index may miss some."""
         passing = [
             fact.sequence
-            for fact in self._resident.shelf.cold(block.agent_id)
+            for fact in self._state.shelf.cold(block.agent_id)
             if fact.sequence not in known and _may_pass(fact, only)
         ]
         if len(passing) <= len(found):
             return found
-        stored = self._resident.shelf.many(block.agent_id, passing)
+        stored = self._state.shelf.many(block.agent_id, passing)
         return self._passing(block, [row.record for row in stored], only)
 
     def _passing(
@@ -276,7 +276,7 @@ class ColdSearch:
         ]
 
     def _is_seen(self, memory: Memory) -> bool:
-        return not memory.is_expired(self._resident.tick)
+        return not memory.is_expired(self._state.tick)
 
 
 def _similarities(records: Sequence[Record], vector: Quantised) -> NDArray[np.float64]:

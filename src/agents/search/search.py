@@ -47,7 +47,7 @@ class Search:
 
     def __init__(
         self,
-        resident: State,
+        state: State,
         embedder: CachedEmbedder,
         store: StoreSync,
         settings: Settings,
@@ -55,7 +55,7 @@ class Search:
     ) -> None:
         memory = settings.memory
         self.count_tokens = count_tokens
-        self._resident = resident
+        self._state = state
         self.reader = QueryReader(embedder, settings)
         """Reads queries. Banks with the same settings may share one: it remembers words alone."""
         self._pins_first = settings.retrieval.pins_first
@@ -64,7 +64,7 @@ class Search:
             memory.candidate_multiplier,
             pins_first=self._pins_first,
         )
-        self._cold = ColdSearch(resident, store, self._ranker)
+        self._cold = ColdSearch(state, store, self._ranker)
 
     def weigh_by(self, weigher: Weigher) -> None:
         """From now on, multiply the score and the boost of each memory by a factor."""
@@ -74,10 +74,10 @@ class Search:
         """Read the queries of a request; the embedder may wait for somebody else's server."""
         if not self._pins_first:
             request = request._replace(hot=None, pinned_first=False)
-        blocks, queries = self._resident.blocks_of(request.agents), request.queries
+        blocks, queries = self._state.blocks_of(request.agents), request.queries
         worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
         asked = self.reader.read(
-            [blocks[i] for i in worded], [queries[i] for i in worded], self._resident.tick
+            [blocks[i] for i in worded], [queries[i] for i in worded], self._state.tick
         )
         return ReadRequest(request, blocks, worded, asked)
 
@@ -117,16 +117,16 @@ class Search:
 
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """How alike a query and each memory are, whatever other memories there are."""
-        return likenesses(self._resident, query, self.reader.plain(query), memories)
+        return likenesses(self._state, query, self.reader.plain(query), memories)
 
     def cosines(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """The cosine of a query and each memory, from -1 to 1, with all words alike."""
-        return cosines(self._resident, self.reader.plain(query), memories)
+        return cosines(self._state, self.reader.plain(query), memories)
 
     def front(self, agent_id: str, hot: HotLimits) -> list[Hit]:
         """The pinned memories of an agent, then the hot ones within limits."""
-        block = self._resident.block(agent_id)
-        scope = scope_of(block, self._resident.tick, ANY, hot, self.count_tokens)
+        block = self._state.block(agent_id)
+        scope = scope_of(block, self._state.tick, ANY, hot, self.count_tokens)
         return self._ranker.newest(block, 0, scope)[0]
 
     def explain(self, request: SearchRequest, *, may_sync: bool = False) -> list[Explanation]:
@@ -138,7 +138,7 @@ class Search:
             without = read._replace(request=request._replace(budget=None))
             unlimited = self.run(without, may_sync=may_sync).hits[0]
         seen = self._considered(read, may_sync)
-        memories = everything(self._resident, request.agents[0])
+        memories = everything(self._state, request.agents[0])
         return explained(
             request,
             read.blocks[0],
@@ -147,7 +147,7 @@ class Search:
             seen,
             memories,
             lambda memory: self._ranker.hit(memory, 0.0),
-            self._resident.tick,
+            self._state.tick,
             self._ranker.weigher,
         )
 
@@ -172,7 +172,7 @@ class Search:
 
     def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
         """What each search sees of its agent's memories."""
-        only, hot, count, tick = request.only, request.hot, self.count_tokens, self._resident.tick
+        only, hot, count, tick = request.only, request.hot, self.count_tokens, self._state.tick
         if only is ANY and hot is None and request.pinned_first:  # as in most ticks
             return [
                 scope_of(block, tick, ANY, None, count) if block.next_expiry <= tick else None

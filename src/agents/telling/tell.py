@@ -185,9 +185,9 @@ class _Delivery:
     def _store(self) -> None:
         if not self._waiting:
             return
-        new, resident = list(self._waiting.values()), self._bank.state
+        new, state = list(self._waiting.values()), self._bank.state
         self._waiting.clear()
-        firsts = {one.receiver: resident.block(one.receiver).next_sequence for _, one in new}
+        firsts = {one.receiver: state.block(one.receiver).next_sequence for _, one in new}
         memories = add_new(self._bank, NewMemories.of([_as_new(one) for _, one in new]))
         for (place, one), memory in zip(new, memories, strict=True):
             if memory.sequence >= firsts[one.receiver]:
