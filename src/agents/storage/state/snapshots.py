@@ -322,7 +322,7 @@ def _replay_others(state: State, events: Iterable[Event], agents: Collection[str
         elif isinstance(event, Added):  # purged since
             added += 1
             if agents is None or event.agent_id in agents:
-                state.own_block(event.agent_id).next_sequence += 1
+                state.blocks.own(event.agent_id).next_sequence += 1
                 state.touch([event.agent_id])
         elif not isinstance(event, Accessed) and (agents is None or event.agent_id in agents):
             state.apply(event)

@@ -152,10 +152,6 @@ class State:
         except KeyError:
             return list(map(self.block, agents))
 
-    def own_block(self, agent_id: str) -> AgentColumns:
-        """The agent's columns, kept from now on."""
-        return self.blocks.own(agent_id)
-
     def with_more(self, rows: NDArray[np.bool_], than: int) -> list[str]:
         """The agents that have more than so many of these rows of the table, sorted."""
         before = np.append(0, rows.cumsum())
@@ -281,7 +277,7 @@ class State:
         """Apply events of searches, one for each agent."""
         agents, counts, rows, scores = list[str](), list[int](), list[int](), list[float]()
         for kind, agent, sequences, similar in events:
-            block = self.own_block(agent)
+            block = self.blocks.own(agent)
             self.touch([agent])
             before = len(rows)
             for sequence, score in zip(sequences, similar, strict=True):
@@ -325,7 +321,7 @@ class State:
 
     def apply(self, event: Change) -> None:
         """Apply an event."""
-        block = self.own_block(event.agent_id)
+        block = self.blocks.own(event.agent_id)
         self.touch([event.agent_id])
         if isinstance(event, TierChanged):
             self._change_tier(block, event)
