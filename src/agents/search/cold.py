@@ -17,7 +17,7 @@ from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .rank import Ranker, similarities
 from .request import Scope, SearchRequest, pinned_in
-from .score import ColdCandidates, HybridScore, lives_of_shelved
+from .score import ColdCandidates, ReadQueries, lives_of_shelved
 
 _MOST_UNSYNCED = 1000
 """If the store lacks more memories, it is brought up to date before a search."""
@@ -34,39 +34,39 @@ class ColdSearch:
     def search(
         self,
         block: AgentColumns,
-        asked: HybridScore,
+        queries: ReadQueries,
         scope: Scope | None,
         request: SearchRequest,
         may_sync: bool,
     ) -> list[Hit]:
         """The memories that come first, then the best of all memories, cold and resident."""
-        near = self.candidates(block, asked, scope, request, may_sync)
+        near = self.candidates(block, queries, scope, request, may_sync)
         wanted = max(0, request.limit - pinned_in(block, scope))
-        front = self._ranker.front(block, asked, scope)
+        front = self._ranker.front(block, queries, scope)
         return front + near[:wanted]
 
     def candidates(
         self,
         block: AgentColumns,
-        asked: HybridScore,
+        queries: ReadQueries,
         scope: Scope | None,
         request: SearchRequest,
         may_sync: bool,
     ) -> list[Hit]:
         """The candidates among all memories, cold and resident, best first.
 
-        From now on, ``asked`` scores resident and cold memories on one scale.
+        From now on, ``queries`` scores resident and cold memories on one scale.
         """
         self._state.check_shelf(block.agent_id)
         only = request.only
         wanted = max(0, request.limit - pinned_in(block, scope))
         most = wanted * self._ranker.multiplier
-        records = self._found(block, asked, most, request, may_sync)
+        records = self._found(block, queries, most, request, may_sync)
         if records:
-            asked.include(0, self._away(records, asked))
-        candidates = self._ranker.candidates(block, asked, most, scope)
+            queries.include(0, self._away(records, queries))
+        candidates = self._ranker.candidates(block, queries, most, scope)
         hidden = None if scope is None else scope.hidden
-        candidates += self._hits(block, asked, records, most, only, hidden)
+        candidates += self._hits(block, queries, records, most, only, hidden)
         return self._ranker.merged(candidates, most)
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
@@ -104,7 +104,7 @@ class ColdSearch:
     def _found(
         self,
         block: AgentColumns,
-        asked: HybridScore,
+        queries: ReadQueries,
         most: int,
         request: SearchRequest,
         may_sync: bool,
@@ -115,7 +115,7 @@ class ColdSearch:
             return []
         agent_id, shelf = block.agent_id, self._state.shelf
         if request.shelved is not None:
-            return self._named(block, asked, most, request.shelved, only)
+            return self._named(block, queries, most, request.shelved, only)
         # mem0's store is not opened for nothing: 0 is the sum of an agent without such memories.
         if not self._state.cold or not block.shelf_sum:
             return []
@@ -123,11 +123,11 @@ class ColdSearch:
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()
             unsynced = shelf.unsynced(agent_id, self._store.written)
-        named = asked.with_words(0, partial(shelf.with_roots, agent_id))
+        named = queries.with_words(0, partial(shelf.with_roots, agent_id))
         records: list[Record] = []
-        if asked.vectors[0].any() or named is None:
+        if queries.vectors[0].any() or named is None:
             is_in_store = bool(self._store.written) and not request.exact
-            records = self._near(block, asked.vectors[0], most, only, unsynced, is_in_store)
+            records = self._near(block, queries.vectors[0], most, only, unsynced, is_in_store)
         if named:
             known = {record.sequence for record in records}
             fresh = [sequence for sequence in named if sequence not in known]
@@ -138,29 +138,29 @@ class ColdSearch:
     def _named(
         self,
         block: AgentColumns,
-        asked: HybridScore,
+        queries: ReadQueries,
         most: int,
         numbers: Sequence[int],
         only: Filter,
     ) -> list[Record]:
         """Of these memories, those that are most similar, or have a rare word of the query."""
         records = self._among(block, numbers, only)
-        vector = asked.vectors[0]
+        vector = queries.vectors[0]
         if not records or not vector.any():
             return records
         scores = _similarities(records, vector).tolist()
         order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
         texts = [(at, record.content) for at, record in enumerate(records)]
-        worded = asked.with_words(0, lambda _, before: nullcontext(texts[:before][::-1]))
+        worded = queries.with_words(0, lambda _, before: nullcontext(texts[:before][::-1]))
         chosen = {*order[:most], *(worded or ())}
         return [records[at] for at in sorted(chosen)]
 
-    def _away(self, records: Sequence[Record], asked: HybridScore) -> ColdCandidates:
-        lives, classic = None, asked.classic
+    def _away(self, records: Sequence[Record], queries: ReadQueries) -> ColdCandidates:
+        lives, classic = None, queries.classic
         if classic is not None:
             lives = lives_of_shelved(records, classic.by_tier, self._state.tick)
         return ColdCandidates(
-            _similarities(records, asked.vectors[0]),
+            _similarities(records, queries.vectors[0]),
             np.array([any(record.vector) for record in records], bool),
             [record.content for record in records],
             [record.metadata for record in records],
@@ -170,7 +170,7 @@ class ColdSearch:
     def _hits(
         self,
         block: AgentColumns,
-        asked: HybridScore,
+        queries: ReadQueries,
         records: Sequence[Record],
         most: int,
         only: Filter,
@@ -179,7 +179,7 @@ class ColdSearch:
         """The ``most`` best of these cold memories."""
         if not records:
             return []
-        parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]), hidden)
+        parts = queries.parts_away(0, similarities(block.vectors(), queries.vectors[0]), hidden)
         scored = zip(records, parts.score.tolist(), parts.evidence.tolist(), strict=True)
         hits = [
             self._ranker.hit(

@@ -16,7 +16,7 @@ from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.state import State
 from .rank import Weigher, similarities
 from .request import SearchRequest
-from .score import HybridScore
+from .score import ReadQueries
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
@@ -33,7 +33,7 @@ class Considered(NamedTuple):
     wanted: int
     """How many candidates the search takes, without the memories that come first."""
     multiplier: int
-    asked: HybridScore | None
+    queries: ReadQueries | None
     """The query; None if it is blank."""
     hidden: NDArray[np.bool_] | None = None
     """The resident memories that the search does not see."""
@@ -57,7 +57,7 @@ def explained(
     """
     memories = list(memories)
     heirs = _successors(memories, block)
-    parts = _parts(block, seen.asked, seen.hidden)
+    parts = _parts(block, seen.queries, seen.hidden)
     rows: dict[int, Explanation] = {}
     trust_in = _full_trust if weigher is None else weigher.of
 
@@ -159,15 +159,15 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
 
 
 def _parts(
-    block: AgentColumns, asked: HybridScore | None, hidden: NDArray[np.bool_] | None
+    block: AgentColumns, queries: ReadQueries | None, hidden: NDArray[np.bool_] | None
 ) -> Mapping[int, tuple[float, ...]]:
     """For each resident memory: similarity, match of words, both together, and the score.
 
     With a classic score: recency and importance, too.
     """
-    if asked is None or not block.size:
+    if queries is None or not block.size:
         return {}
-    parts = asked.parts(0, similarities(block.vectors(), asked.vectors[0]), hidden=hidden)
+    parts = queries.parts(0, similarities(block.vectors(), queries.vectors[0]), hidden=hidden)
     words = np.zeros(block.size) if parts.keyword is None else parts.keyword
     more = [] if parts.judged is None else [parts.judged.recency, parts.judged.importance]
     columns = [column.tolist() for column in (parts.vector, words, parts.fused, parts.score, *more)]

@@ -20,7 +20,7 @@ from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import Quantised, norms, products
 from ..storage.state.state import Accesses, State, split_by_count
 from .request import Scope, pinned_in
-from .score import HybridScore
+from .score import ReadQueries
 
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _PINNED, _NORMAL = int(Tier.PINNED), int(Tier.NORMAL)
@@ -93,26 +93,26 @@ class Ranker:
         self,
         blocks: Sequence[AgentColumns],
         worded: Sequence[int],
-        asked: HybridScore,
+        queries: ReadQueries,
         limit: int,
         scopes: Sequence[Scope | None],
         results: list[Hits],
         *,
         bare: bool = False,
     ) -> list[Accesses]:
-        """Fill ``results[worded[i]]`` with the hits of the ``i``-th query of ``asked``.
+        """Fill ``results[worded[i]]`` with the hits of the ``i``-th query.
 
         Returns the same memories as columns. With ``bare``, a single query gets no hits.
         """
         if len(worded) == 1:  # as for every caller but a simulation
             (place,) = worded
-            results[place], accesses = self._best_of_one(
-                blocks[place], asked, limit, scopes[place], place, bare
+            results[place], access = self._best_of_one(
+                blocks[place], queries, limit, scopes[place], place, bare
             )
-            return [accesses]
-        given: list[Accesses] = []
+            return [access]
+        accesses: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
-        for group in score(chosen, asked.vectors, own_scopes, asked, self.weigher):
+        for group in score(chosen, queries, own_scopes, self.weigher):
             scored = group._replace(members=[worded[member] for member in group.members])
             wanted, ranked = self._ranked(scored, limit, scopes)
             cuts = np.minimum(ranked.counts, wanted)
@@ -121,7 +121,7 @@ class Ranker:
             searches = np.arange(len(cuts)).repeat(cuts)
             places = shown - searches * width
             columns = ranked.columns.take(shown)
-            own = [blocks[member] for member in scored.members]
+            group_blocks = [blocks[member] for member in scored.members]
             # Search after search: the memories that come first, then the ranked ones.
             front = scored.front
             counts = front.counts + cuts
@@ -133,19 +133,19 @@ class Ranker:
             rows[is_front], scores[is_front] = front.rows, front.scores
             rows[rest] = columns
             scores[rest] = ranked.scores.take(shown)
-            rows += np.array([block.start for block in own]).repeat(counts)
-            numbers = own[0].table.numbers.take(rows, axis=0)
-            given.append(Accesses(scored.members, counts, numbers[:, 0], scores, rows))
-            hits = self._hits_of_all(own, counts, rows, numbers, scores)
+            rows += np.array([block.start for block in group_blocks]).repeat(counts)
+            numbers = group_blocks[0].table.numbers.take(rows, axis=0)
+            accesses.append(Accesses(scored.members, counts, numbers[:, 0], scores, rows))
+            hits = self._hits_of_all(group_blocks, counts, rows, numbers, scores)
             for place, matches in scored.matches.items():
                 end, cut = int(ends[place]), int(cuts[place])
-                values = matches[rows[end - cut : end] - own[place].start].tolist()
+                values = matches[rows[end - cut : end] - group_blocks[place].start].tolist()
                 hits[end - cut : end] = _matched(hits[end - cut : end], values)
             for member, part in zip(
                 scored.members, map(Hits, split_by_count(hits, counts)), strict=True
             ):
                 results[member] = part
-        return given
+        return accesses
 
     def newest_of_all(
         self, blocks: Sequence[AgentColumns], limit: int, scopes: Sequence[Scope | None]
@@ -156,9 +156,9 @@ class Ranker:
         for block, scope in zip(blocks, scopes, strict=True):
             first = block.pinned if scope is None else scope.front
             most = max(0, limit - pinned_in(block, scope))
-            own = [*first, *self._newest_rows(block, most, scope)]
-            rows += [block.start + row for row in own]
-            counts.append(len(own))
+            chosen = [*first, *self._newest_rows(block, most, scope)]
+            rows += [block.start + row for row in chosen]
+            counts.append(len(chosen))
         places = np.array(rows, np.intp)
         numbers = blocks[0].table.numbers.take(places, axis=0)
         sizes, zeros = np.array(counts, np.intp), np.zeros(len(places))
@@ -181,11 +181,11 @@ class Ranker:
         if self.weigher is not None:
             cuts = counts.cumsum()[:-1]
             parts = zip(blocks, np.split(rows, cuts), np.split(scores, cuts), strict=True)
-            found = [
-                self._hits(block, (own - block.start).tolist(), values.tolist())
-                for block, own, values in parts
+            hits = [
+                self._hits(block, (places - block.start).tolist(), values.tolist())
+                for block, places, values in parts
             ]
-            return list(chain.from_iterable(found))
+            return list(chain.from_iterable(hits))
         table = blocks[0].table
         agents = np.array([block.agent_id for block in blocks], object).repeat(counts)
         prefixes = np.array([block.prefix for block in blocks], object).repeat(counts)
@@ -223,7 +223,7 @@ class Ranker:
     def _best_of_one(
         self,
         block: AgentColumns,
-        asked: HybridScore,
+        queries: ReadQueries,
         limit: int,
         scope: Scope | None,
         place: int,
@@ -234,7 +234,7 @@ class Ranker:
         ``place`` is the number of the search.
         """
         size = block.size
-        scores, evidence = _scores_of_one(block, asked, scope)
+        scores, evidence = _scores_of_one(block, queries, scope)
         front = np.array(block.pinned if scope is None else scope.front, np.intp)
         first = scores.take(front)
         scores.put(front, EXCLUDED)
@@ -253,41 +253,42 @@ class Ranker:
             found: Floats = boost_of.take(tiers.take(columns))
             return found if factors is None else found * factors.take(columns)
 
-        wanted = min(max(limit - pinned_in(block, scope), 0), size)
+        pinned = len(front) if scope is None else scope.pinned
+        wanted = min(max(limit - pinned, 0), size)
         columns, ranked = rank_one(scores, boosts, wanted, self.multiplier)
         columns = columns[:wanted]
         rows = np.concatenate([front, columns])
-        given = np.concatenate([first, ranked[:wanted]])
+        values = np.concatenate([first, ranked[:wanted]])
         hits = Hits()
         if not bare:
             matches: Iterable[float | None] = repeat(None)
             if scope is not None and scope.min_score > 0.0:
                 matches = [*[None] * len(front), *evidence.take(columns).tolist()]
-            hits += self._hits(block, rows.tolist(), given.tolist(), matches)
+            hits += self._hits(block, rows.tolist(), values.tolist(), matches)
         sequences = block.figures[:, 0].take(rows)
         counts = np.array([len(rows)], np.intp)
-        return hits, Accesses([place], counts, sequences, given, rows + block.start)
+        return hits, Accesses([place], counts, sequences, values, rows + block.start)
 
     def candidates(
-        self, block: AgentColumns, asked: HybridScore, most: int, scope: Scope | None
+        self, block: AgentColumns, queries: ReadQueries, most: int, scope: Scope | None
     ) -> list[Hit]:
         """The ``most`` memories that match best, without the memories that come first."""
-        (scored,) = score([block], asked.vectors, [scope], asked, self.weigher)
+        (scored,) = score([block], queries, [scope], self.weigher)
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
         return self._scored_hits(block, scored, columns)
 
-    def front(self, block: AgentColumns, asked: HybridScore, scope: Scope | None) -> list[Hit]:
+    def front(self, block: AgentColumns, queries: ReadQueries, scope: Scope | None) -> list[Hit]:
         """The memories that come first, with their scores."""
-        (scored,) = score([block], asked.vectors, [scope], asked, self.weigher)
+        (scored,) = score([block], queries, [scope], self.weigher)
         return self.first(block, scope, scored.front.scores.tolist())
 
     def all_similar(
-        self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
+        self, block: AgentColumns, queries: ReadQueries, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
         """The candidates and all other memories that are ranked, each list best first."""
-        (scored,) = score([block], asked.vectors, [scope], asked, self.weigher)
+        (scored,) = score([block], queries, [scope], self.weigher)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
         scores = scored.scores[0]
@@ -321,13 +322,13 @@ class Ranker:
         rest: list[int] = columns[open_to[columns]][:most].tolist()
         return rest
 
-    def hit(self, memory: Memory, own: float, match: float | None = None) -> Hit:
+    def hit(self, memory: Memory, score: float, match: float | None = None) -> Hit:
         """The hit for a memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
         if self.weigher is not None:
             factor = self.weigher.of(memory)
-            own, boost = own * factor, boost * factor
-        return Hit(memory, own, boost, own + boost, match)
+            score, boost = score * factor, boost * factor
+        return Hit(memory, score, boost, score + boost, match)
 
     def merged(self, candidates: list[Hit], most: int) -> list[Hit]:
         """The ``most`` similar of the candidates from several places, best first."""
@@ -375,16 +376,12 @@ def _matched(hits: Iterable[Hit], matches: Iterable[float]) -> list[Hit]:
 
 def score(
     blocks: Sequence[AgentColumns],
-    queries: Quantised,
+    queries: ReadQueries,
     scopes: Sequence[Scope | None],
-    asked: HybridScore | None = None,
-    weigher: Weigher | None = None,
+    weigher: Weigher | None,
 ) -> Iterator[Scored]:
-    """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
-
-    The scores are similarities, or what ``asked``, which has these vectors, makes of them.
-    """
-    lengths = norms(queries)
+    """Score every memory of each block for the query at its place, in groups of similar size."""
+    lengths = norms(queries.vectors)
     sizes = [block.size for block in blocks]
     order = sorted(range(len(blocks)), key=sizes.__getitem__)
     ordered = [sizes[index] for index in order]
@@ -392,30 +389,29 @@ def score(
     while start < len(order):
         stop = bisect_right(ordered, ordered[start] * 1.25 + 8)
         stop = min(stop, start + max(1, _GROUP_CELLS // max(1, ordered[stop - 1])))
-        group = _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
+        group = _score_group(blocks, queries, lengths, scopes, order[start:stop])
         yield group if weigher is None else _weighed(group, blocks, weigher)
         start = stop
 
 
 def _scores_of_one(
-    block: AgentColumns, asked: HybridScore, scope: Scope | None
+    block: AgentColumns, queries: ReadQueries, scope: Scope | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The scores of an agent's memories for the only query of ``asked``, and their evidence."""
-    scores = similarities(block.vectors(), asked.vectors[0], block.norms)
-    if asked.is_plain:
+    """The scores of an agent's memories for the only query, and their evidence."""
+    scores = similarities(block.vectors(), queries.vectors[0], block.norms)
+    if queries.is_plain:
         return scores.copy(), scores
     weighed = scope is not None and scope.min_score > 0.0
     hidden = None if scope is None else scope.hidden
-    parts = asked.parts(0, scores, weighed=weighed, hidden=hidden)
+    parts = queries.parts(0, scores, weighed=weighed, hidden=hidden)
     return parts.score.copy(), parts.evidence
 
 
 def _score_group(
     blocks: Sequence[AgentColumns],
-    queries: Quantised,
+    queries: ReadQueries,
     lengths: NDArray[np.float64],
     scopes: Sequence[Scope | None],
-    asked: HybridScore | None,
     members: list[int],
 ) -> Scored:
     group = [blocks[i] for i in members]
@@ -427,7 +423,7 @@ def _score_group(
     vectors = table.vectors
     made: list[Any] = [  # products(), without arrays in between
         simsimd.dot(query, vectors[start : start + size])
-        for query, start, size in zip(queries[members], starts, sizes, strict=True)
+        for query, start, size in zip(queries.vectors[members], starts, sizes, strict=True)
         if size
     ]
     products = np.frombuffer(b"".join(made)) if made else np.empty(0)
@@ -447,20 +443,20 @@ def _score_group(
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
     np.clip(scores, 0.0, 1.0, out=scores)
     evidence: dict[int, NDArray[np.float64]] = {}
-    if asked is not None and not asked.is_plain:
+    if not queries.is_plain:
         for row, size, member in zip(scores, sizes, members, strict=True):
             scope = scopes[member]
             weighed = scope is not None and scope.min_score > 0.0
             hidden = None if scope is None else scope.hidden
-            parts = asked.parts(member, row[:size].copy(), weighed=weighed, hidden=hidden)
+            parts = queries.parts(member, row[:size].copy(), weighed=weighed, hidden=hidden)
             row[:size] = parts.score
             evidence[member] = parts.evidence
     if padding is not None:
         scores[padding] = EXCLUDED
-    own = [scopes[member] for member in members]
-    front = _take_front(group, own, scores)
+    own_scopes = [scopes[member] for member in members]
+    front = _take_front(group, own_scopes, scores)
     matches: dict[int, NDArray[np.float64]] = {}
-    for place, (scope, size, member) in enumerate(zip(own, sizes, members, strict=True)):
+    for place, (scope, size, member) in enumerate(zip(own_scopes, sizes, members, strict=True)):
         if scope is not None:
             row = scores[place, :size]
             if scope.hidden is not None:
@@ -476,18 +472,18 @@ def _score_group(
 
 def _weighed(group: Scored, blocks: Sequence[AgentColumns], weigher: Weigher) -> Scored:
     """The group with each score multiplied by the factor of its memory."""
-    found = [weigher.factors(blocks[member]) for member in group.members]
-    if all(row is None for row in found):
+    weights = [weigher.factors(blocks[member]) for member in group.members]
+    if all(row is None for row in weights):
         return group
     factors = np.ones(group.scores.shape)
-    for place, row in enumerate(found):
+    for place, row in enumerate(weights):
         if row is not None:
             factors[place, : len(row)] = row
     group.scores[group.scores > 0.0] *= factors[group.scores > 0.0]
     front, searches = group.front, np.arange(len(factors))
-    own_front = factors[searches.repeat(front.counts), front.rows]
+    front_factors = factors[searches.repeat(front.counts), front.rows]
     return group._replace(
-        front=front._replace(scores=front.scores * own_front),
+        front=front._replace(scores=front.scores * front_factors),
         factors=lambda columns: factors[searches[:, None], columns],
     )
 
@@ -499,8 +495,8 @@ def similarities(
 
     ``lengths`` are those of the rows, if they are known.
     """
-    own = norms(vectors) if lengths is None else lengths
-    scores: NDArray[np.float64] = products(vectors, query) / (own * norms(query[None])[0])
+    row_lengths = norms(vectors) if lengths is None else lengths
+    scores: NDArray[np.float64] = products(vectors, query) / (row_lengths * norms(query[None])[0])
     return np.minimum(np.maximum(scores, 0.0, out=scores), 1.0, out=scores)
 
 
@@ -519,12 +515,12 @@ def _take_front(
     group: list[AgentColumns], scopes: list[Scope | None], scores: NDArray[np.float64]
 ) -> Front:
     """Read the scores of the memories that come first, and exclude these from the ranking."""
-    own = [
+    firsts = [
         block.pinned if scope is None else scope.front
         for block, scope in zip(group, scopes, strict=True)
     ]
-    counts = np.array(list(map(len, own)))
-    rows = np.array(list(chain.from_iterable(own)), np.intp)
+    counts = np.array(list(map(len, firsts)))
+    rows = np.array(list(chain.from_iterable(firsts)), np.intp)
     cells = np.arange(len(group)).repeat(counts) * scores.shape[1] + rows
     front = Front(counts, rows, scores.take(cells))
     scores.put(cells, EXCLUDED)
@@ -538,28 +534,30 @@ _DIGITS = 9
 
 
 def likenesses(
-    resident: State, query: str, asked: Quantised, memories: Sequence[Memory]
+    state: State, query: str, query_vector: Quantised, memories: Sequence[Memory]
 ) -> list[float]:
-    """The likeness of each memory to a query with the vector ``asked``, from 0 to 1.
+    """The likeness of each memory to a query with the vector ``query_vector``, from 0 to 1.
 
     It is the cosine of both vectors, with all words of the query alike; without a vector, the
     share of words that both have. A memory's own text gives 1.
     """
-    return [_likeness(resident, query, asked, memory) for memory in memories]
+    return [_likeness(state, query, query_vector, memory) for memory in memories]
 
 
-def _likeness(resident: State, query: str, asked: Quantised, memory: Memory) -> float:
-    vector = resident.vector(memory.agent_id, memory.sequence)
-    if asked.any() and vector.any():
-        return round(float(similarities(vector[None], asked)[0]), _DIGITS)
-    own, theirs = (set(text.casefold().split()) for text in (query, memory.content))
-    return round(2 * len(own & theirs) / max(1, len(own) + len(theirs)), _DIGITS)
+def _likeness(state: State, query: str, query_vector: Quantised, memory: Memory) -> float:
+    vector = state.vector(memory.agent_id, memory.sequence)
+    if query_vector.any() and vector.any():
+        return round(float(similarities(vector[None], query_vector)[0]), _DIGITS)
+    asked_words, words = (set(text.casefold().split()) for text in (query, memory.content))
+    return round(2 * len(asked_words & words) / max(1, len(asked_words) + len(words)), _DIGITS)
 
 
-def cosines(resident: State, asked: Quantised, memories: Sequence[Memory]) -> list[float]:
-    """The cosine of the vector ``asked`` and each memory's, below 0 too; 0 without a vector."""
-    if not memories or not asked.any():
+def cosines(state: State, query_vector: Quantised, memories: Sequence[Memory]) -> list[float]:
+    """The cosine of ``query_vector`` and each memory's, below 0 too; 0 without a vector."""
+    if not memories or not query_vector.any():
         return [0.0] * len(memories)
-    vectors = np.stack([resident.vector(each.agent_id, each.sequence) for each in memories])
-    lengths = norms(vectors) * norms(asked[None])[0]
-    return [round(each, _DIGITS) for each in (products(vectors, asked) / lengths).tolist()]
+    vectors = np.stack([state.vector(memory.agent_id, memory.sequence) for memory in memories])
+    lengths = norms(vectors) * norms(query_vector[None])[0]
+    return [
+        round(cosine, _DIGITS) for cosine in (products(vectors, query_vector) / lengths).tolist()
+    ]

@@ -225,7 +225,7 @@ class Parts(NamedTuple):
     """The score of a classic agent, and its parts."""
 
 
-class HybridScore:
+class ReadQueries:
     """Queries that were read, each for the memories of one agent."""
 
     def __init__(
@@ -249,10 +249,10 @@ class HybridScore:
         self.notes = notes
         """What could not be done, by the place of the query."""
 
-    def one(self, index: int) -> "HybridScore":
+    def one(self, index: int) -> "ReadQueries":
         """One of the queries alone."""
         part = slice(index, index + 1)
-        return HybridScore(
+        return ReadQueries(
             self._asking,
             self._reader,
             self._blocks[part],
@@ -462,7 +462,7 @@ class QueryReader:
         self._words = embedder.words
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
-    def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> HybridScore:
+    def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> ReadQueries:
         """Read queries that are not blank, each for the memories of its block in this tick."""
         if self._vocabulary.is_worn():
             worn, self._vocabulary = self._vocabulary, Vocabulary(self._language)
@@ -484,7 +484,7 @@ class QueryReader:
                     weighted[place] = _Weighted(query, weights)
         vectors, notes = self._vectors_of(texts, weighted)
         asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick, self._classic)
-        return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
+        return ReadQueries(asking, self, blocks, texts, vectors, wordings, notes)
 
     def plain(self, text: str) -> Quantised:
         """The vector of a text with all its words alike; zeros if it has none."""

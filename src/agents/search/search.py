@@ -16,7 +16,7 @@ from .cold import ColdSearch
 from .explain import Considered, everything, explained
 from .rank import Ranker, Weigher, cosines, likenesses
 from .request import Scope, SearchRequest, pinned_in, scope_of
-from .score import HybridScore, QueryReader
+from .score import QueryReader, ReadQueries
 
 
 class ReadRequest(NamedTuple):
@@ -27,7 +27,7 @@ class ReadRequest(NamedTuple):
     """The memories of each agent."""
     worded: list[int]
     """The places of the queries that are not blank."""
-    asked: HybridScore
+    queries: ReadQueries
     """These queries."""
 
 
@@ -74,29 +74,31 @@ class Search:
         """Read the queries of a request; the embedder may wait for somebody else's server."""
         if not self._pins_first:
             request = request._replace(hot=None, pinned_first=False)
-        blocks, queries = self._state.blocks_of(request.agents), request.queries
-        worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
-        asked = self.reader.read(
-            [blocks[i] for i in worded], [queries[i] for i in worded], self._state.tick
+        blocks, texts = self._state.blocks_of(request.agents), request.queries
+        worded = [i for i, text in enumerate(texts) if text and not text.isspace()]
+        queries = self.reader.read(
+            [blocks[i] for i in worded], [texts[i] for i in worded], self._state.tick
         )
-        return ReadRequest(request, blocks, worded, asked)
+        return ReadRequest(request, blocks, worded, queries)
 
     def run(self, read: ReadRequest, *, may_sync: bool = False) -> Found:
         """Answer each search of a request.
 
         With ``may_sync``, mem0's store may be brought up to date to find cold memories.
         """
-        request, blocks, worded, asked = read
+        request, blocks, worded, queries = read
         scopes = self._scopes(request, blocks)
         results: list[Hits] = [Hits()] * len(blocks)
         accesses: list[Accesses] | None = None
         if request.with_cold:
             for index, i in enumerate(worded):
-                hits = self._cold.search(blocks[i], asked.one(index), scopes[i], request, may_sync)
+                hits = self._cold.search(
+                    blocks[i], queries.one(index), scopes[i], request, may_sync
+                )
                 results[i] = Hits(hits)
         else:
             accesses = self._ranker.best(
-                blocks, worded, asked, request.limit, scopes, results, bare=request.bare
+                blocks, worded, queries, request.limit, scopes, results, bare=request.bare
             )
         if len(worded) < len(blocks):
             blank = sorted(set(range(len(blocks))).difference(worded))
@@ -107,7 +109,7 @@ class Search:
                 self._fitted(hits, pinned_in(block, scope), request.budget)
                 for hits, block, scope in zip(results, blocks, scopes, strict=True)
             ]
-        for place, note in asked.notes.items():
+        for place, note in queries.notes.items():
             results[worded[place]].note = note
         if request.budget is not None or len({*request.agents}) < len(blocks):
             accesses = None  # the budget left some out, or a search gave a memory again
@@ -161,14 +163,14 @@ class Search:
             everyone = request._replace(limit=block.next_sequence + pinned_in(block, scope))
             (hits,) = self._newest([0], read.blocks, [scope], everyone)
             return Considered(list(hits), [], wanted, multiplier, None)
-        asked, hidden = read.asked.one(0), None if scope is None else scope.hidden
+        queries, hidden = read.queries.one(0), None if scope is None else scope.hidden
         if request.with_cold:
-            near = self._cold.candidates(block, asked, scope, request, may_sync)
-            rest, far = self._ranker.all_similar(block, asked, request.limit, scope)
+            near = self._cold.candidates(block, queries, scope, request, may_sync)
+            rest, far = self._ranker.all_similar(block, queries, request.limit, scope)
             far = sorted([*rest, *far], key=lambda hit: (-hit.score, -hit.memory.sequence))
-            return Considered(near, far, most, multiplier, asked, hidden)
-        seen = self._ranker.all_similar(block, asked, request.limit, scope)
-        return Considered(*seen, wanted, multiplier, asked, hidden)
+            return Considered(near, far, most, multiplier, queries, hidden)
+        seen = self._ranker.all_similar(block, queries, request.limit, scope)
+        return Considered(*seen, wanted, multiplier, queries, hidden)
 
     def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
         """What each search sees of its agent's memories."""
