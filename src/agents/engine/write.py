@@ -193,7 +193,6 @@ def update(
         None if is_pinned else memory.temperature,
         None,
         None if is_pinned else memory.expires_tick,
-        key,
     )
     new = NewMemories.of(
         [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), **fixed}), options)]
@@ -202,10 +201,14 @@ def update(
 
 
 def _has_key(new: NewMemories) -> bool:
-    """Whether a memory has a key, which its metadata has as well: most memories have none."""
-    if new.metadata.count(None) == len(new.metadata):
-        return False
-    return any(options.key is not None for options in new.options)
+    """Whether a memory has a key: most memories have none."""
+    return any(metadata is not None and KEY in metadata for metadata in new.metadata)
+
+
+def _key_of(new: NewMemories) -> str | None:
+    """The key of the only new memory; None if it has none."""
+    (metadata,) = new.metadata
+    return None if metadata is None or KEY not in metadata else str(metadata[KEY])
 
 
 def _stored(
@@ -222,9 +225,9 @@ def _stored_one(
     """Store one memory, in the place of the former version if there is one."""
     ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
     _expire(bank, [agent_id])
-    former = None
-    if options.key is not None:
-        former = live_version(ledger.state, agent_id, options.key)
+    former, key = None, _key_of(new)
+    if key is not None:
+        former = live_version(ledger.state, agent_id, key)
     if former is not None and options.keeps_tier:
         new = new._replace(tiers=(former.tier,))
     if repetitions is not None and (same := repetitions.of(new, former)) is not None:
@@ -275,8 +278,8 @@ class Repetitions:
         agent_id, (content,), (options,) = new.agents[0], new.contents, new.options
         if options.kind == "note":  # its file has the text
             return None
-        text = normal_text(content)
-        if options.key is not None:
+        text, has_key = normal_text(content), _key_of(new) is not None
+        if has_key:
             same = former is not None and normal_text(former.content) == text
             alike = [former] if former is not None and same else []
         else:
@@ -284,7 +287,8 @@ class Repetitions:
             alike = self._bank.state.memories(agent_id, numbers)
         value = (new.metadata[0] or NO_METADATA).get(VALUE)
         for memory in alike:
-            if memory.metadata.get(VALUE) == value and self._may_stand_for(memory, options):
+            is_same = memory.metadata.get(VALUE) == value
+            if is_same and self._may_stand_for(memory, options, has_key):
                 return memory
         return None
 
@@ -306,14 +310,14 @@ class Repetitions:
                 known.setdefault(normal_text(texts[number]), []).append(number)
         return self._known[agent_id]
 
-    def _may_stand_for(self, memory: Memory, options: Options) -> bool:
+    def _may_stand_for(self, memory: Memory, options: Options, has_key: bool) -> bool:
         tick = self._bank.tick
         end = options.expires_tick if options.ttl is None else tick + options.ttl
         return (
             memory.retention is Retention.ACTIVE
             and not memory.is_expired(tick)
             and memory.kind != "note"
-            and (options.key is not None or memory.key is None)
+            and (has_key or memory.key is None)
             and _outlives(memory.expires_tick, end)
         )
 

@@ -262,7 +262,6 @@ class NewIds:
                 del own[KEY]
             else:
                 own[KEY] = new
-            options = options._replace(key=new)
         evidence = evidence_of(own)
         now = [self._of(agent, each) for each in evidence]
         if now != [*evidence]:

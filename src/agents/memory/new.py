@@ -32,10 +32,8 @@ class Options(NamedTuple):
     """None: the settings choose the temperature."""
     ttl: int | None = None
     expires_tick: int | None = None
-    key: str | None = None
-    """The memory supersedes the agent's memory with this key. The metadata has the key, too."""
     keeps_tier: bool = False
-    """Whether no tier was given: the memory has the tier of the one that it supersedes."""
+    """Whether the memory has a key and no tier was given: it has the tier that its former has."""
     evidence: tuple[str, ...] = ()
     """The memories that it is drawn from, where they are given as an option: the agent must have
     them. The metadata has their ids, too; if nothing but the metadata has, nobody checks them.
@@ -93,7 +91,8 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
         kept = check_metadata(metadata) if shared is None else shared.check(metadata)
     checked = check_options(options)
     if kept is not None and KEY in kept:
-        checked = checked._replace(key=check_key(kept[KEY]), keeps_tier=given is None)
+        check_key(kept[KEY])
+        checked = checked._replace(keeps_tier=given is None)
     if kept is not None and has_evidence:
         checked = checked._replace(evidence=evidence_of(kept))
     return agent, content, tier, kept, checked
