@@ -81,21 +81,14 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
         tier = parse_tier(tier)
     if len(item) < 4:
         return agent, content, tier, None, PLAIN_OPTIONS
-    metadata, options = item[3], item[4] if len(item) > 4 else None
-    has_evidence = False
-    if type(options) is not Options and isinstance(options, Mapping):
-        has_evidence = options.get("evidence") is not None
-        metadata, options = _move_to_metadata(metadata, options)
+    options, metadata = _check_options(item[4] if len(item) > 4 else None, item[3])
     kept = None
     if metadata is not None:
         kept = check_metadata(metadata) if shared is None else shared.check(metadata)
-    checked = check_options(options)
     if kept is not None and KEY in kept:
         check_key(kept[KEY])
-        checked = checked._replace(keeps_tier=given is None)
-    if kept is not None and has_evidence:
-        checked = checked._replace(evidence=evidence_of(kept))
-    return agent, content, tier, kept, checked
+        options = options._replace(keeps_tier=given is None)
+    return agent, content, tier, kept, options
 
 
 def check_all_new(
@@ -105,36 +98,15 @@ def check_all_new(
     return NewMemories.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
 
 
-def _move_to_metadata(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
-    """Metadata with the options that it keeps, and the other options."""
-    if options.keys().isdisjoint(_KEPT):
-        return metadata, options
-    own = {
-        field.kept_as: options[name] if field.check is None else field.check(options[name])
-        for name, field in _KEPT.items()
-        if options.get(name) is not None
-    }
-    if isinstance(metadata, Mapping):
-        for name, field in _KEPT.items():
-            kept = field.kept_as
-            if kept in own and kept in metadata and metadata[kept] != own[kept]:
-                raise InvalidMetadata(
-                    f"metadata says another {kept} than the option {name}", hint="give it once"
-                )
-    rest = {name: value for name, value in options.items() if name not in _KEPT}
-    if own and isinstance(metadata, Mapping):
-        own = {**metadata, **own}
-    elif own and metadata is not None:
-        return metadata, rest  # check_metadata() refuses it
-    return own or metadata, rest
+def _check_options(options: object, metadata: object) -> tuple[Options, object]:
+    """The options of a mapping such as ``{"kind": "decision", "ttl": 20}``.
 
-
-def check_options(options: object) -> Options:
-    """Options from a mapping such as ``{"kind": "decision", "ttl": 20}``."""
+    With them comes the metadata, which keeps some of the options.
+    """
     if type(options) is Options:
-        return options
+        return options, metadata
     if options is None:
-        return PLAIN_OPTIONS
+        return PLAIN_OPTIONS, metadata
     if not isinstance(options, Mapping):
         raise InvalidInput(f"a memory's options are a mapping; got {options!r:.80}")
     unknown = [name for name in options if name not in _NAMES]
@@ -149,14 +121,28 @@ def check_options(options: object) -> Options:
     if type(tags) is not tuple or tags:
         tags = check_tags(tags)
     if not given:
-        return Options(kind, tags)
+        return Options(kind, tags), metadata
     if "ttl" in given and "expires_tick" in given:
         raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
-    checks = {name: FIELDS[name].check for name in given}
-    checked = {
-        name: own if (check := checks[name]) is None else check(own) for name, own in given.items()
-    }
-    return Options(kind, tags, **checked)
+    checked: dict[str, Any] = {}
+    kept: dict[str, object] = {}
+    for name, value in given.items():
+        field = FIELDS[name]
+        right = value if field.check is None else field.check(value)
+        if field.kept_as is None:
+            checked[name] = right
+            continue
+        kept[field.kept_as] = right
+        if isinstance(metadata, Mapping) and metadata.get(field.kept_as, right) != right:
+            raise InvalidMetadata(
+                f"metadata says another {field.kept_as} than the option {name}",
+                hint="give it once",
+            )
+    if "evidence" in given:
+        checked["evidence"] = evidence_of(kept)
+    if kept and (metadata is None or isinstance(metadata, Mapping)):
+        metadata = {**(metadata or {}), **kept}  # other metadata is refused later
+    return Options(kind, tags, **checked), metadata
 
 
 def check_key(key: object) -> str:
@@ -400,5 +386,3 @@ LINKS = ("supersedes", "contradicts")
 WORLD_FIELDS = tuple(name for name, field in FIELDS.items() if field.of_worlds)
 """The names of the fields that a world may give."""
 _NAMES = tuple(name for name in FIELDS if name not in LINKS)
-_KEPT = {name: field for name, field in FIELDS.items() if field.kept_as is not None}
-"""The fields that the metadata keeps."""
