@@ -14,7 +14,7 @@ import yaml
 
 from tiermem.config.load import types_in
 from tiermem.config.settings import Condition, Settings
-from tiermem.rules.bounds import Items, OneOf, Within, Written
+from tiermem.rules.bounds import Bound, Items, OneOf, Within, Written
 
 FOLDER = Path(__file__).parents[1] / "config"
 WIDTH = 100
@@ -131,7 +131,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     return {"type": _NAMES[kind], **({"minLength": 1} if kind is str else {})}
 
 
-def keywords_of(bound: Within | OneOf | Written | Items) -> dict[str, Any]:
+def keywords_of(bound: Bound) -> dict[str, Any]:
     """A bound in the words of JSON Schema."""
     match bound:
         case Within(least, most, above):

@@ -100,7 +100,8 @@ class Opening:
             if syncs:
                 engine.store.catch_up()
             open_notes(engine)
-            clock.follow(engine)
+            if engine.settings.clock.mode == "wall":
+                clock.follow(engine)
             sweep_bank(path)
             _observe(engine)
             mark(path, engine.id)
@@ -114,7 +115,8 @@ class Opening:
             journal = Journal(None)
             undo.callback(journal.close)
             engine = self._engine(journal, None, None)
-            clock.follow(engine)
+            if engine.settings.clock.mode == "wall":
+                clock.follow(engine)
             _observe(engine)
             undo.pop_all()
         return engine

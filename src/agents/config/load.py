@@ -8,6 +8,7 @@ import difflib
 import functools
 import itertools
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from typing import (
 
 from ..errors import ConfigError
 from ..memory.new import FIELDS, WORLD_FIELDS
+from ..rules.bounds import Bound, Items, OneOf, Within, Written
 from .plain import Document, copy_plain, printable
 from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 
@@ -238,7 +240,7 @@ def takes(kind: Any, value: object) -> bool:
     origin = get_origin(kind)
     if origin is Annotated:
         of_type, *bounds = get_args(kind)
-        return takes(of_type, value) and all(bound.take(value) for bound in bounds)
+        return takes(of_type, value) and all(_keeps(bound, value) for bound in bounds)
     if origin in (Union, UnionType):
         return any(takes(choice, value) for choice in get_args(kind))
     if origin is Literal:
@@ -256,6 +258,27 @@ def takes(kind: Any, value: object) -> bool:
     if kind is float:
         return type(value) in (int, float)
     return type(value) is kind and value != ""
+
+
+def _keeps(bound: Bound, value: Any) -> bool:
+    """Whether a value of the declared type is within a bound, which may concern another type."""
+    match bound:
+        case Within(least, most, above):
+            return not isinstance(value, int | float) or not (
+                (least is not None and value < least)
+                or (most is not None and value > most)
+                or (above is not None and value <= above)
+            )
+        case OneOf(names):
+            return value in names
+        case Written(pattern):
+            return not isinstance(value, str) or re.fullmatch(pattern, value) is not None
+        case Items(fewest, most_items, all_differ):
+            return (
+                len(value) >= fewest
+                and (most_items is None or len(value) <= most_items)
+                and (not all_differ or len(set(value)) == len(value))
+            )
 
 
 @functools.cache

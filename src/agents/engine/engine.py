@@ -21,7 +21,7 @@ from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Changes
 from ..memory.records import Hits, Memory
 from ..memory.requests import check_searches, check_whole
-from ..memory.tiers import parse_temperature
+from ..memory.tiers import TEMPERATURE_VALUES
 from ..rules.bounds import Duration
 from ..rules.compaction import Rule, parse_rules
 from ..rules.temperature import Decay, HotLimits, idle_limits
@@ -98,7 +98,7 @@ class Engine(OneWriter):
         self.ledger.unsaved_embeddings = self.embedder.unsaved
         self.count_tokens = count_tokens
         temperature = settings.temperature
-        self.initial_temperature = parse_temperature(temperature.initial)
+        self.initial_temperature = TEMPERATURE_VALUES[temperature.initial]
         """Of new memories for which nothing says another."""
         self.hot_limits = HotLimits.of(temperature.hot_max_tokens, temperature.hot_max_facts)
         self.rules = _rules(settings)

@@ -64,7 +64,7 @@ TemperatureLike = Temperature | str
 """What :func:`parse_temperature` takes."""
 
 TEMPERATURE_NAMES: dict[Temperature, str] = {each: each.name.lower() for each in Temperature}
-_VALUES = {name: temperature for temperature, name in TEMPERATURE_NAMES.items()}
+TEMPERATURE_VALUES = {name: temperature for temperature, name in TEMPERATURE_NAMES.items()}
 
 
 def parse_temperature(value: object) -> Temperature:
@@ -75,7 +75,7 @@ def parse_temperature(value: object) -> Temperature:
     """
     if type(value) is Temperature:
         return value
-    if isinstance(value, str) and (found := _VALUES.get(value.lower())) is not None:
+    if isinstance(value, str) and (found := TEMPERATURE_VALUES.get(value.lower())) is not None:
         return found
     raise InvalidTemperature(
         f"{value!r:.60} is not a temperature", hint="use one of hot, warm, cold"

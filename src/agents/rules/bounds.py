@@ -1,7 +1,6 @@
 """What a value may be, beyond its type: bounds that stand in the annotations of settings."""
 
-import re
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from ..memory.records import KINDS
 from ..memory.tiers import TIER_NAMES
@@ -14,22 +13,11 @@ class Within(NamedTuple):
     most: float | None = None
     above: float | None = None
 
-    def take(self, value: object) -> bool:
-        """Whether a value is within the bounds, which only concern numbers."""
-        return not isinstance(value, int | float) or not (
-            (self.least is not None and value < self.least)
-            or (self.most is not None and value > self.most)
-            or (self.above is not None and value <= self.above)
-        )
-
 
 class OneOf(NamedTuple):
     """The texts of which a value is one."""
 
     names: tuple[str, ...]
-
-    def take(self, value: object) -> bool:
-        return value in self.names
 
 
 class Written(NamedTuple):
@@ -39,10 +27,6 @@ class Written(NamedTuple):
     allowed: str
     """What is allowed, for a message."""
 
-    def take(self, value: object) -> bool:
-        """Whether a value is written so, which only concerns text."""
-        return not isinstance(value, str) or re.fullmatch(self.pattern, value) is not None
-
 
 class Items(NamedTuple):
     """How many items a list has, and whether they all differ."""
@@ -51,14 +35,8 @@ class Items(NamedTuple):
     most: int | None = None
     all_differ: bool = False
 
-    def take(self, items: list[Any]) -> bool:
-        return (
-            len(items) >= self.least
-            and (self.most is None or len(items) <= self.most)
-            and (not self.all_differ or len(set(items)) == len(items))
-        )
 
-
+Bound: TypeAlias = Within | OneOf | Written | Items
 Count: TypeAlias = Annotated[int, Within(0)]
 Positive: TypeAlias = Annotated[int, Within(1)]
 Share: TypeAlias = Annotated[float, Within(0, 1)]

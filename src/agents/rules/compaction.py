@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.records import Traits
-from ..memory.tiers import Temperature, Tier, parse_temperature, parse_tier
+from ..memory.tiers import TEMPERATURE_VALUES, Temperature, Tier, parse_tier
 from .temperature import HotLimits
 
 __all__ = [
@@ -96,7 +96,7 @@ def parse_rules(rules: Sequence[Mapping[str, Any]], ticks: Ticks) -> tuple[Rule,
             rule["name"],
             _parse_condition(rule["when"], ticks),
             _parse_condition(rule["unless"], ticks) if "unless" in rule else None,
-            parse_temperature(rule["to"]),
+            TEMPERATURE_VALUES[rule["to"]],
         )
         for rule in rules
     )
@@ -114,7 +114,7 @@ def _parse_condition(given: Mapping[str, Any], ticks: Ticks) -> Condition:
         tags=None if tags is None else frozenset(tags),
         temperatures=None
         if temperatures is None
-        else frozenset(map(parse_temperature, temperatures)),
+        else frozenset(map(TEMPERATURE_VALUES.__getitem__, temperatures)),
         tiers=None if tiers is None else frozenset(map(parse_tier, tiers)),
         idle=ticks(given.get("idle", 0)),
         idle_below=ticks(given["idle_below"]) if "idle_below" in given else None,
