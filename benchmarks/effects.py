@@ -37,7 +37,7 @@ from tiermem.simulation import Run
 from tiermem.simulation.effects import effect
 from tiermem.simulation.effects.experiment import Arm, Pair, figures
 from tiermem.simulation.runs.branch import apply_edits
-from tiermem.simulation.tick.branch_rules import Standing
+from tiermem.simulation.tick.branch_rules import BranchRules
 from tiermem.simulation.tick.loop import Loop
 
 TICKS, AT, LIFT = 8, 2, 0.5
@@ -84,7 +84,7 @@ def arm(seed: int, future: int, change: str | None) -> Arm:
     """A branch after tick ``AT``: the run up to there, then the edit, then another future."""
     rules = [{"do": "future", "number": future, "after": AT}] if future else []
     with MemoryBank.ephemeral(replace(scenario(), seed=seed)) as bank:
-        loop = Loop(bank, Wells(lift=LIFT), Walks(), WALKERS, Standing(rules))
+        loop = Loop(bank, Wells(lift=LIFT), Walks(), WALKERS, BranchRules(rules))
         loop.begin()
         record: dict[str, Any] = {}
         for tick in range(TICKS):

@@ -16,7 +16,7 @@ from agents.simulation.effects.stories import Turn, compare
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
-from agents.simulation.tick.branch_rules import Standing
+from agents.simulation.tick.branch_rules import BranchRules
 from agents.simulation.tick.streams import Streams
 
 WORLD = '''
@@ -465,7 +465,7 @@ def test_an_insight_that_never_comes_to_mind_is_in_no_memory(tmp_path: Path) -> 
 def test_a_memory_that_comes_by_a_way_of_its_own_is_not_said_to_be_kept_away(
     wells: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Standing, "is_never", lambda *_: False)
+    monkeypatch.setattr(BranchRules, "is_never", lambda *_: False)
     with pytest.raises(RunError, match="got 'the north well is dry' in tick 2 all the same"):
         effect(wells, never_heard=WARNING)
 

@@ -12,7 +12,7 @@ from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.why import decision
-from agents.simulation.tick.branch_rules import Standing
+from agents.simulation.tick.branch_rules import BranchRules
 from spread_runs import engine, results
 
 TICKS = 8
@@ -156,7 +156,7 @@ def test_a_blocked_post_is_the_same_on_workers_and_in_a_replay(
 
 
 def test_who_is_not_heard_by_whom() -> None:
-    rules = Standing([block("ann", "bob", 3), block("cat", "bob", 5), block("bob", "ann", 0)])
+    rules = BranchRules([block("ann", "bob", 3), block("cat", "bob", 5), block("bob", "ann", 0)])
     heard = [sorted(rules.unheard("bob", tick)) for tick in (3, 4, 6)]
     assert heard == [[], ["ann"], ["ann", "cat"]]
     assert not rules.unheard("dan", 9)

@@ -55,20 +55,23 @@ class Pair(NamedTuple):
     """Why this run has no such change."""
 
 
-def run_arm(
-    parent: Path,
-    folder: Path,
-    change: Change,
-    until: int,
-    *,
-    offline: bool = False,
-    keep: bool = True,
-) -> Arm:
-    """Branch ``parent``, and run the branch up to ``until``.
+class Trial(NamedTuple):
+    """What holds for all branches of an experiment."""
 
-    With ``offline``, the first prompt without a recorded answer ends it, and what came before is
-    kept. Without ``keep``, nobody will look at the branch, and it gets no tables.
+    run: Path
+    until: int
+    """The last tick."""
+    offline: bool
+    """Whether the first prompt without a recorded answer ends a branch; what came before is kept.
     """
+    keep: bool
+    """Whether somebody will look at the branches: others get no tables."""
+
+
+def run_arm(trial: Trial, folder: Path, change: Change, parent: Path | None = None) -> Arm:
+    """Make a branch, by default of the run itself, and run it."""
+    _, until, offline, keep = trial
+    parent = parent or trial.run
     settings = ["storage.sync=manual", *change.assignments]
     branch(parent, change.at, folder, assignments=settings, edits=change.edits, rules=change.rules)
     with Run.open(folder, change.secrets, offline=offline) as run:
@@ -80,9 +83,8 @@ def run_arm(
             if not isinstance(error.__cause__, Diverged):
                 raise
             stopped = error.__cause__.why
-    with Run.open(
-        folder, change.secrets, offline=offline
-    ) as run:  # as it was after its last whole tick
+    # As it was after its last whole tick.
+    with Run.open(folder, change.secrets, offline=offline) as run:
         return _arm(run, change.at, stopped, keep)
 
 
@@ -122,64 +124,51 @@ def _told(folder: Path, after: int) -> dict[int, Any]:
         }
 
 
-def seed_pair(
-    run: Path,
-    folder: Path,
-    intervention: Intervention,
-    seed: int,
-    until: int,
-    offline: bool,
-    keep: bool = True,
-) -> Pair:
+def seed_pair(trial: Trial, folder: Path, intervention: Intervention, seed: int) -> Pair:
     """A fresh run of the scenario with another seed, and its branch with the same change."""
-    where, fresh = f"seed {seed}", folder / "as-it-was"
-    settings, about = read_folder(run)
-    overrides = {"seed": seed, "storage.sync": "manual", "simulation.ticks": until}
-    code = run / "code"
+    pair, fresh = Pair(f"seed {seed}", seed, None, None), folder / AS_IT_WAS
+    settings, about = read_folder(trial.run)
+    overrides = {"seed": seed, "storage.sync": "manual", "simulation.ticks": trial.until}
+    code = trial.run / "code"
     scenario = code if code.is_dir() else about["scenario"] and Path(about["scenario"])
     try:
         other = load_settings(settings, assignments=intervention.secrets, overrides=overrides)
         with Run.create(fresh, other, scenario=scenario) as new:
-            for _ in new.advance(until):
+            for _ in new.advance(trial.until):
                 pass
-            was = _arm(new, 0, "", keep)
-    except TierMemError as error:
-        return Pair(where, seed, None, None, error.why)
-    try:
+            pair = pair._replace(was=_arm(new, 0, "", trial.keep))
         change = intervention.in_run(fresh)
-    except RunError as error:
-        return Pair(where, seed, was, None, error.why)
-    return _changed(Pair(where, seed, was, None), fresh, folder, change, until, offline, keep)
+    except TierMemError as error:
+        return pair._replace(missing=error.why)
+    return changed_pair(pair, trial, folder, change, fresh)
 
 
-def future_pair(
-    run: Path,
-    folder: Path,
-    change: Change,
-    number: int,
-    until: int,
-    offline: bool,
-    keep: bool = True,
-) -> Pair:
-    """The same past with another future, as it was and changed."""
+def future_pair(trial: Trial, folder: Path, change: Change, number: int) -> Pair:
+    """The same past with another future, as it was and changed; number 0 is the run's own future.
+
+    Of the run's own future there is only the changed branch.
+    """
+    if number == 0:
+        return changed_pair(Pair("the run itself", 0, None, None), trial, folder, change)
     rule = {"do": "future", "number": number, "after": change.at}
     null = Change(change.at, rules=(rule,), secrets=change.secrets)
     pair = Pair(f"future {number}", number, None, None)
     try:
-        was = run_arm(run, folder / "as-it-was", null, until, offline=offline, keep=keep)
+        was = run_arm(trial, folder / AS_IT_WAS, null)
     except TierMemError as error:
         return pair._replace(missing=error.why)
     if was.stopped:
         return pair._replace(missing=was.stopped)
     other = change._replace(rules=(*change.rules, rule))
-    return _changed(pair._replace(was=was), run, folder, other, until, offline, keep)
+    return changed_pair(pair._replace(was=was), trial, folder, other)
 
 
-def _changed(
-    pair: Pair, parent: Path, folder: Path, change: Change, until: int, offline: bool, keep: bool
+def changed_pair(
+    pair: Pair, trial: Trial, folder: Path, change: Change, parent: Path | None = None
 ) -> Pair:
+    """The pair with its changed branch, or with the reason why there is none."""
     try:
-        arm = run_arm(parent, folder / "changed", change, until, offline=offline, keep=keep)
+        arm = run_arm(trial, folder / CHANGED, change, parent)
     except TierMemError as error:
         return pair._replace(missing=error.why)
     return pair._replace(missing=arm.stopped) if arm.stopped else pair._replace(changed=arm)
@@ -296,15 +285,14 @@ def effect(
     )  # fmt: skip
     _check_numbers(folder, seeds, futures, out, offline)
     check_metrics(folder, metrics)
-    change, until, keep = intervention.in_run(folder), last_tick(folder), out is not None
+    change = intervention.in_run(folder)
+    trial = Trial(folder, last_tick(folder), offline, keep=out is not None)
     with arms_folder(folder, out, force) as place:
-        arm = _own_pair(folder, place, change, until, offline, keep)
+        arm = _own_pair(trial, place, change)
         again = notes_of_births(place / CHANGED, change)  # before other pairs are paid for
         if progress is not None:
             progress(1, max(seeds, futures))
-        more = _more_pairs(
-            folder, place, intervention, change, (seeds, futures), offline, keep, workers
-        )
+        more = _more_pairs(trial, place, intervention, change, (seeds, futures), workers)
         pairs = [arm]
         for pair in more:
             pairs.append(pair)
@@ -342,9 +330,7 @@ def one_or_more(texts: Texts) -> tuple[str, ...]:
 
 
 def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline: bool) -> None:
-    for name, number in (("seeds", seeds), ("futures", futures)):
-        if not isinstance(number, int) or not 1 <= number <= 10_000:
-            raise InvalidInput(f"{name} is {number!r:.40}", hint="a number from 1 to 10000")
+    check_numbers(seeds=seeds, futures=futures)
     if seeds > 1 and futures > 1:
         raise InvalidInput(
             "an experiment goes over seeds or over futures, not over both",
@@ -361,6 +347,13 @@ def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline:
     check_answers_are_kept(folder, out)
 
 
+def check_numbers(**numbers: int) -> None:
+    """Refuse how many of something there should be, if it is not a number that can be."""
+    for name, number in numbers.items():
+        if not isinstance(number, int) or not 1 <= number <= 10_000:
+            raise InvalidInput(f"{name} is {number!r:.40}", hint="a number from 1 to 10000")
+
+
 def check_answers_are_kept(run: Path, out: object) -> None:
     """Refuse to ask a language model without a folder that keeps what it answers."""
     if out is None and read_folder(run)[0].simulation.policy == "llm":
@@ -370,39 +363,39 @@ def check_answers_are_kept(run: Path, out: object) -> None:
         )
 
 
-def _own_pair(
-    folder: Path, place: Path, change: Change, until: int, offline: bool, keep: bool
-) -> Pair:
+def _own_pair(trial: Trial, place: Path, change: Change) -> Pair:
     """The run itself: a branch without a change, which must be equal, and one with the change."""
-    null = run_arm(folder, place / AS_IT_WAS, Change(change.at), until, offline=True, keep=keep)
-    check_null(folder, place / AS_IT_WAS, change.at)
-    changed = run_arm(folder, place / CHANGED, change, until, offline=offline, keep=keep)
-    seed = read_folder(folder)[0].seed
-    return Pair("the run itself", seed, null, changed)
+    null = null_arm(trial, place, change.at)
+    changed = run_arm(trial, place / CHANGED, change)
+    return Pair("the run itself", read_folder(trial.run)[0].seed, null, changed)
+
+
+def null_arm(trial: Trial, place: Path, at: int) -> Arm:
+    """A branch without a change; an error if it is not the run itself, hash for hash."""
+    arm = run_arm(trial._replace(offline=True), place / AS_IT_WAS, Change(at))
+    check_null(trial.run, place / AS_IT_WAS, at)
+    return arm
 
 
 def _more_pairs(
-    run: Path,
+    trial: Trial,
     place: Path,
     intervention: Intervention,
     change: Change,
     numbers: tuple[int, int],
-    offline: bool,
-    keep: bool,
     workers: int | None,
 ) -> Iterator[Pair]:
     """The other pairs, as they end."""
     seeds, futures = numbers
-    until, own_seed = last_tick(run), read_folder(run)[0].seed
     over: str = "seed" if seeds > 1 else "future"
     job: Callable[..., Pair] = seed_pair if seeds > 1 else future_pair
     what = intervention if seeds > 1 else change
-    first = own_seed + 1 if seeds > 1 else 1
+    first = read_folder(trial.run)[0].seed + 1 if seeds > 1 else 1
     others = range(first, first + max(seeds, futures) - 1)
     calls: list[tuple[object, ...]] = []
-    for each in others:
-        make_folder(place / f"{over}-{each}")
-        calls.append((run, place / f"{over}-{each}", what, each, until, offline, keep))
+    for number in others:
+        make_folder(place / f"{over}-{number}")
+        calls.append((trial, place / f"{over}-{number}", what, number))
     for at, pair in results_of(job, calls, workers):
         yield pair or Pair(f"{over} {others[at]}", others[at], None, None, KILLED)
 

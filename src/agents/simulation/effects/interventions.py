@@ -165,12 +165,17 @@ def read_intervention(
         raise InvalidInput(
             "an experiment begins after a tick", hint="name the last tick that is shared: --at"
         )
+    check_at(folder, at, last)
+    return made
+
+
+def check_at(run: Path, at: int | None, last: int) -> None:
+    """Refuse a tick after which nothing can change in a run."""
     if at is not None and not 0 <= at < last:
         raise RunError(
-            f"{folder} has ticks 0 to {last}; nothing can change after tick {at}",
+            f"{run} has ticks 0 to {last}; nothing can change after tick {at}",
             hint=f"give --at a tick from 0 to {last - 1}" if last else "let it run first",
         )
-    return made
 
 
 def branch_with(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...config.settings import is_secret
-from ...errors import InvalidInput, RunError, TierMemError
+from ...errors import InvalidInput
 from ...memory.records import id_prefix, memory_id
 from ...storage.files import make_folder
 from ..runs.folder import as_run_error, read_folder
@@ -18,19 +18,18 @@ from ..workers.carriers import KILLED
 from .experiment import (
     Cost,
     Pair,
+    Trial,
     check_answers_are_kept,
     check_metrics,
-    check_null,
+    check_numbers,
     cost_of_removals,
     future_pair,
+    null_arm,
     results_of,
-    run_arm,
 )
 from .folder import arms_folder
-from .interventions import Change
+from .interventions import Change, check_at
 from .results import Candidate, Ranked, Tested, write_ranking
-
-_LEAST_BUDGET, _MOST_BUDGET = 1, 10_000
 
 
 def which(
@@ -62,8 +61,9 @@ def which(
     in_order = candidates(folder, at, agent)
     chosen, until = in_order[:budget], last_tick(folder)
     with arms_folder(folder, out, force) as place:
-        trial = _Trial(folder, place, metric, futures, until, offline, tuple(secrets))
-        tested, failed = _tested(trial, chosen, at, workers, progress)
+        trial = Trial(folder, until, offline, keep=True)
+        removals = _Removals(trial, place, metric, futures, tuple(secrets))
+        tested, failed = _tested(removals, chosen, at, workers, progress)
         ranked = Ranked(metric, tested, len(in_order), in_order[budget:], failed)
         if out is not None:
             write_ranking(ranked, place, str(folder), until)
@@ -121,43 +121,39 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
     return sorted(result, key=lambda each: (-each.weight, each.born, each.agent, each.memory_id))
 
 
-class _Trial(NamedTuple):
+class _Removals(NamedTuple):
     """What holds for all removals of a ranking."""
 
-    run: Path
+    trial: Trial
     place: Path
     metric: str
     futures: int
-    until: int
-    offline: bool
     secrets: tuple[str, ...]
 
 
 def _tested(
-    trial: _Trial,
+    removals: _Removals,
     chosen: Sequence[Candidate],
     at: int | None,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[list[Tested], list[str]]:
-    run, place, metric, futures, until, offline, secrets = trial
+    trial, place, metric, futures, secrets = removals
     begins = [each.born if at is None else at for each in chosen]
     if not chosen:
         return [], []
-    first = min(begins)
-    null = run_arm(run, place / AS_IT_WAS, Change(first), until, offline=True)
-    check_null(run, place / AS_IT_WAS, first)
+    null = null_arm(trial, place, min(begins))
     calls = []
     for rank, (each, begin) in enumerate(zip(chosen, begins, strict=True)):
         edit = {"agent": each.agent, "do": "forget", "memory": each.memory_id}
         for number in range(futures):
             folder = place / f"memory-{rank + 1}" / f"future-{number}"
             change = Change(begin, (edit,), secrets=secrets)
-            calls.append((run, folder, change, number, until, offline))
+            calls.append((trial, folder, change, number))
             make_folder(folder.parent)
             make_folder(folder)
     pairs: dict[int, Pair] = {}
-    for index, pair in results_of(_removed, calls, workers):
+    for index, pair in results_of(future_pair, calls, workers):
         pairs[index] = pair or Pair("", 0, None, None, KILLED)
         if progress is not None:
             progress(len(pairs), len(calls))
@@ -171,20 +167,6 @@ def _tested(
         for name, arm in ((AS_IT_WAS, was), (CHANGED, pair.changed)):
             rows.append({"rank": rank, "arm": name, "pair": number, metric: arm.metrics[metric]})
     return _ranked(rows, chosen, begins, metric), failed
-
-
-def _removed(
-    run: Path, folder: Path, change: Change, number: int, until: int, offline: bool
-) -> Pair:
-    """One memory removed: in the run's own future, or with the same past in another one."""
-    if number:
-        return future_pair(run, folder, change, number, until, offline)
-    try:
-        arm = run_arm(run, folder / CHANGED, change, until, offline=offline)
-    except TierMemError as error:
-        return Pair("the run itself", 0, None, None, error.why)
-    missing = arm.stopped
-    return Pair("the run itself", 0, None, None if missing else arm, missing)
 
 
 def _ranked(
@@ -211,17 +193,10 @@ def _check(
     settings, _ = read_folder(run)
     check_run(run, settings, is_parent=True)
     check_metrics(run, [metric])
-    last = last_tick(run)
-    if at is not None and not 0 <= at < last:
-        raise RunError(
-            f"{run} has ticks 0 to {last}; nothing can change after tick {at}",
-            hint=f"give --at a tick from 0 to {last - 1}" if last else "let it run first",
-        )
+    check_at(run, at, last_tick(run))
     if agent is not None and agent not in settings.simulation.agent_ids():
         raise InvalidInput(f"{run} has no agent {agent!r:.60}", hint="tiermem show lists them")
-    for name, number in (("budget", budget), ("futures", futures)):
-        if not isinstance(number, int) or not _LEAST_BUDGET <= number <= _MOST_BUDGET:
-            raise InvalidInput(f"{name} is {number!r:.40}", hint="a number from 1 to 10000")
+    check_numbers(budget=budget, futures=futures)
 
 
 def _check_secrets(given: Sequence[str]) -> None:

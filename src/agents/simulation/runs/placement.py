@@ -21,10 +21,10 @@ from ...errors import BankError, ConfigError, RunError, Untrusted
 from ...storage.files import lock_folder
 from ..policies.cassette import Cassette
 from ..protocols import Policy, World
-from ..tick.branch_rules import Standing
+from ..tick.branch_rules import BranchRules
 from ..whole_folder import put_aside
 from ..workers.carriers import ProcessLink, serve
-from ..workers.cells import CASSETTE, LOG, SHARDS, Logged, Merging, base_of, gather_cassettes
+from ..workers.cells import CASSETTE, LOG, SHARDS, Logged, LoggedLoop, base_of, gather_cassettes
 from ..workers.driver import Driver
 from ..workers.log import read_log
 from ..workers.ray_carrier import Cluster, check_ray
@@ -209,9 +209,9 @@ def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[st
         check_run(folder, settings)
         cassette = Cassette(folder / CASSETTE, replay=True)
         policy = policy_of(folder, settings, cassette, about)
-    merging = Merging(bank, base.cells, policy, Standing(about.get("rules", ())))
+    loop = LoggedLoop(bank, base.cells, policy, BranchRules(about.get("rules", ())))
     for entry in islice(read_log(shards / LOG, after=bank.tick), ticks):
-        merging.tick(entry)
+        loop.tick(entry)
 
 
 # A worker's process: it makes the policy of the run, and answers the driver

@@ -13,7 +13,7 @@ from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage import checkpoint
 from ...storage.interrupts import first
 from ..policies.cassette import Cassette
-from ..tick.branch_rules import Standing
+from ..tick.branch_rules import BranchRules
 from ..tick.decision_log import plain
 from ..tick.loop import Loop
 from ..worlds.outside import check_inside
@@ -80,7 +80,7 @@ class Replay:
         else:
             with as_run_error(f"{folder} can't be replayed from tick {start}"):
                 self._bank = MemoryBank.at(folder / "bank", start, self._settings)
-        agents, rules = self._settings.simulation.agent_ids(), Standing(about.get("rules", ()))
+        agents, rules = self._settings.simulation.agent_ids(), BranchRules(about.get("rules", ()))
         self._loop = Loop(self._bank, self._world, policy, agents, rules)
 
     def ticks(self) -> Iterator[Divergence | None]:

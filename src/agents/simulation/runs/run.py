@@ -43,7 +43,7 @@ from ...storage.files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..policies.cassette import Cassette
-from ..tick.branch_rules import Standing
+from ..tick.branch_rules import BranchRules
 from ..tick.loop import Loop, LoopOver
 from ..workers.cells import SHARDS, split
 from ..workers.driver import Driver
@@ -334,7 +334,7 @@ class Run:
         self._world = make_world(self.settings, *self._places)
         policy = make_policy(self.settings, self._world, self._cassette, *self._places)
         agents = self.settings.simulation.agent_ids()
-        rules = Standing(self.about.get("rules", ()))
+        rules = BranchRules(self.about.get("rules", ()))
         loop = self._loop = Loop(self.bank, self._world, policy, agents, rules)
         self._tell(loop.begin(first_memories(self.settings)))
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
@@ -377,7 +377,7 @@ class Run:
             self.folder, self.settings, self._world, self._engine, self.about,
             offline=self._cassette.replay,
         )  # fmt: skip
-        rules = Standing(self.about.get("rules", ()))
+        rules = BranchRules(self.about.get("rules", ()))
         agents, seed = self.settings.simulation.agent_ids(), self.settings.seed
         try:
             loop = self._loop = LoopOver(self._driver, self._world, agents, seed, rules)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -258,7 +258,7 @@ def _seen_before(
     seed = bank.settings.seed
     prefix = id_prefix(seed, agent)
 
-    def given(
+    def shown(
         number: int, score: float, tier: int | None, part: str | None, owner: str = agent
     ) -> GivenMemory:
         """A memory as it was; where the log has no tier, the one that it had then."""
@@ -278,41 +278,41 @@ def _seen_before(
         )
 
     def with_boards(
-        own: tuple[GivenMemory, ...], boards: Sequence[tuple[int, str, int, float]]
+        of_agent: Iterable[GivenMemory], boards: Sequence[tuple[int, str, int, float]]
     ) -> tuple[GivenMemory, ...]:
         """What a question found, in its order."""
-        found = list(own)
+        memories = list(of_agent)
         for place, board, number, score in boards:
-            found.insert(place, given(number, score, None, f"board of {group_of(board)}", board))
-        return tuple(found)
+            memories.insert(place, shown(number, score, None, f"board of {group_of(board)}", board))
+        return tuple(memories)
 
     parts = map(part_of, kept.tiers, kept.temperatures)
-    shown = tuple(map(given, kept.sequences, kept.scores, kept.tiers, parts))
+    given = tuple(map(shown, kept.sequences, kept.scores, kept.tiers, parts))
     unknown = repeat(None)  # the log of a question has neither tiers nor parts
     asked = tuple(
         Question(
             text,
             limit,
             cold,
-            with_boards(tuple(map(given, found, scores, unknown, unknown)), boards or ()),
+            with_boards(map(shown, numbers, scores, unknown, unknown), boards or ()),
             why,
             boards is not None,
         )
-        for (text, limit, cold, found, scores, why), boards in zip(
+        for (text, limit, cold, numbers, scores, why), boards in zip(
             kept.asked, kept.boards, strict=True
         )
     )
     if is_outside(bank.settings) and kept.query is None:
-        return shown, (), asked, "it was given nothing in this tick: the program did not ask"
+        return given, (), asked, "it was given nothing in this tick: the program did not ask"
     try:
         rows = explain(query)
     except TierMemError as error:  # the embedder may be a server that does not answer
-        return shown, (), asked, f"why other memories were not given can't be told: {error.why}"
+        return given, (), asked, f"why other memories were not given can't be told: {error.why}"
     again = [(row.memory.sequence, row.score) for row in rows if row.rank]
     note = ""
     if again != list(zip(kept.sequences, kept.scores, strict=True)):
         note = "memories were forgotten or settings changed since: today, the search gives others"
-    return shown, tuple(row for row in rows if row.rank is None), asked, note
+    return given, tuple(row for row in rows if row.rank is None), asked, note
 
 
 def as_json(decided: Decision) -> dict[str, Any]:

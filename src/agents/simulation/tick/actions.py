@@ -31,7 +31,7 @@ from ...notes.files import MOST_BYTES
 from ...search.request import SearchRequest
 from ...telling import groups
 from ..protocols import NO_ARGUMENTS, Action, Answer, Ask
-from .branch_rules import NO_RULES, Standing
+from .branch_rules import NO_RULES, BranchRules
 
 _WORDS = [
     *[field.words for field in FIELDS.values() if field.of_worlds],
@@ -317,7 +317,7 @@ def asked_in(decided: object) -> list[Ask]:
 
 
 def answers(
-    bank: Engine, asked: Sequence[tuple[str, Ask]], rules: Standing = NO_RULES
+    bank: Engine, asked: Sequence[tuple[str, Ask]], rules: BranchRules = NO_RULES
 ) -> list[Answer]:
     """What each question of an agent finds. One search answers all that want the same.
 
@@ -366,7 +366,7 @@ def _own(bank: Engine, request: SearchRequest) -> Sequence[Hits]:
     return bank.find(request)
 
 
-def _on_boards(bank: Engine, request: SearchRequest, rules: Standing) -> list[Hits]:
+def _on_boards(bank: Engine, request: SearchRequest, rules: BranchRules) -> list[Hits]:
     """What each agent finds among its own memories and on the boards of its groups."""
     return [
         groups.search(

@@ -23,7 +23,7 @@ _FORMS: Mapping[str, Mapping[str, type]] = {
 
 
 @final
-class Standing:
+class BranchRules:
     """The rules of a run; most runs have none."""
 
     def __init__(self, rules: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -105,4 +105,4 @@ def check_rules(rules: object) -> Sequence[Mapping[str, Any]]:
     return rules
 
 
-NO_RULES = Standing()
+NO_RULES = BranchRules()

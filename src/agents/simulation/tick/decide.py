@@ -15,7 +15,7 @@ from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy
 from .act import speech_of, wish
 from .actions import GROUP_ACTIONS, TELL_ACTIONS, answers, as_action, asked_in, is_list, name_of
-from .branch_rules import Standing
+from .branch_rules import BranchRules
 from .user_code import failed
 
 _READERS = {**dict.fromkeys(TELL_ACTIONS, speech_of), **dict.fromkeys(GROUP_ACTIONS, wish)}
@@ -69,7 +69,7 @@ def decide(
     rngs: Mapping[str, Random],
     seen: Mapping[str, Observation],
     errors: Mapping[str, Sequence[str]],
-    rules: Standing,
+    rules: BranchRules,
 ) -> Decided:
     """Search for each agent what it has seen, and let its policy decide.
 
@@ -141,7 +141,7 @@ def _answer(
     bank: MemoryBank,
     observations: list[Observation],
     asked: Mapping[int, list[Ask]],
-    rules: Standing,
+    rules: BranchRules,
 ) -> list[tuple[str, Answer]]:
     """Answer the questions of a round together; ``asked`` has them by place of the agent."""
     places = [place for place, asks in asked.items() for _ in asks]

@@ -14,7 +14,7 @@ from ...memory.sources import Telling
 from ...telling.groups import GroupChange
 from ..protocols import Observation, Policy, World
 from .act import Deed, act, changes_in, told_in
-from .branch_rules import NO_RULES, Standing
+from .branch_rules import NO_RULES, BranchRules
 from .decide import Together
 from .minds import Minds
 from .streams import Streams
@@ -66,7 +66,7 @@ class LoopOver:
         world: World,
         agent_ids: Sequence[str],
         seed: int,
-        rules: Standing = NO_RULES,
+        rules: BranchRules = NO_RULES,
     ) -> None:
         self._agents = agents
         self._world = world
@@ -153,7 +153,7 @@ class Loop(LoopOver):
         world: World,
         policy: Policy,
         agent_ids: Sequence[str],
-        rules: Standing = NO_RULES,
+        rules: BranchRules = NO_RULES,
     ) -> None:
         self._bank = bank
         self._minds = Minds(bank, policy, list(agent_ids), rules)

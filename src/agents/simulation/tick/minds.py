@@ -20,7 +20,7 @@ from ...telling.groups import GroupChange
 from ..protocols import Flushing, Observation, Outcome, Policy
 from .act import Boards, BoardUse, Deed, change_boards, used_in
 from .actions import REFUSED, refusal
-from .branch_rules import NO_RULES, Standing
+from .branch_rules import NO_RULES, BranchRules
 from .decide import Decided, decide
 from .decision_log import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .flush import Contexts, Saving
@@ -41,7 +41,7 @@ class Minds:
         bank: MemoryBank,
         policy: Policy,
         agents: Sequence[str],
-        rules: Standing = NO_RULES,
+        rules: BranchRules = NO_RULES,
         *,
         has_log: bool = True,
     ) -> None:

@@ -17,7 +17,7 @@ from ...memory.sources import INSIGHT, MOST_EVIDENCE, given_importance
 from ...rules.reflection import focal_points, importance_of, quotation
 from ..protocols import Ask, Insight, Observation, Policy, Reflecting
 from .actions import REFUSED, answers, asked_in, refusal
-from .branch_rules import Standing
+from .branch_rules import BranchRules
 from .user_code import failed
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def reflect(
     policy: Policy,
     observations: Sequence[Observation],
     rngs: Mapping[str, Random],
-    rules: Standing,
+    rules: BranchRules,
 ) -> Reflected:
     """Let the agents reflect for which it is due, and store their insights."""
     mind: Reflecting = policy if isinstance(policy, Reflecting) else Quoting(bank.settings)
@@ -83,7 +83,7 @@ def reflect(
 
 
 def _insights(
-    bank: MemoryBank, mind: Reflecting, seen: Observation, rng: Random, rules: Standing
+    bank: MemoryBank, mind: Reflecting, seen: Observation, rng: Random, rules: BranchRules
 ) -> Sequence[object]:
     """What an agent concludes, after the answers to its questions if it has some."""
     latest = _latest(bank, seen.agent_id)

@@ -25,7 +25,7 @@ from .actions import (
     memory_to_store,
     refusal,
 )
-from .branch_rules import NO_RULES, Standing
+from .branch_rules import NO_RULES, BranchRules
 from .decision_log import is_said
 from .flush import Contexts
 from .user_code import failed
@@ -95,7 +95,7 @@ class Recorder:
     """
 
     def __init__(
-        self, bank: MemoryBank, contexts: Contexts | None = None, rules: Standing = NO_RULES
+        self, bank: MemoryBank, contexts: Contexts | None = None, rules: BranchRules = NO_RULES
     ) -> None:
         self._bank = bank
         self._rules = rules
@@ -229,7 +229,7 @@ def save(
     rng: Random,
     prompt: str,
     bank: MemoryBank,
-    rules: Standing = NO_RULES,
+    rules: BranchRules = NO_RULES,
 ) -> list[str]:
     """Give an agent its flush: do what its policy saves. The result are the refusals."""
     answer = policy.flush(seen, hits, rng, prompt)

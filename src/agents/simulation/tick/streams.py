@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ..protocols import WorldRandom
-from .branch_rules import NO_RULES, Standing
+from .branch_rules import NO_RULES, BranchRules
 
 
 class Stream(Random):
@@ -195,7 +195,7 @@ class AgentStreams(Mapping[str, Stream]):
 class Streams:
     """The generators of one run; ``rules`` may give a branch another future."""
 
-    def __init__(self, seed: int, agent_ids: Sequence[str], rules: Standing = NO_RULES) -> None:
+    def __init__(self, seed: int, agent_ids: Sequence[str], rules: BranchRules = NO_RULES) -> None:
         self._seed = seed
         self._rules = rules
         self.world = WorldStream()

@@ -25,7 +25,7 @@ from ...telling.groups import is_board
 from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from ..tick.act import Boards, Deed
-from ..tick.branch_rules import Standing
+from ..tick.branch_rules import BranchRules
 from ..tick.minds import Minds
 from ..tick.user_code import check_state
 from ..whole_folder import whole_folder
@@ -107,7 +107,7 @@ def split(bank: MemoryBank, shards: Path, agents: Sequence[str], cassette: Casse
             raise FileExistsError(f"{shards} is there already, and may have ticks")
         with whole_folder(shards) as new:
             cells = cells_for(len(agents))
-            _Splitting(bank, new, agents, cells).make()
+            _CellMaker(bank, new, agents, cells).make()
             _share_cassette(cassette, new, agents, cells, bank.tick)
             TickLog.create(new / LOG)
             base = _base(bank, cells)
@@ -127,7 +127,7 @@ def _base(bank: MemoryBank, cells: int) -> Base:
     return Base(cells, bank.tick, bank.engine.state.dims, metrics, state)
 
 
-class _Splitting:
+class _CellMaker:
     """The parts of a bank, by cell."""
 
     def __init__(self, bank: MemoryBank, shards: Path, agents: Sequence[str], cells: int) -> None:
@@ -235,10 +235,10 @@ def policy_again(policy: Policy, settings: Settings, asked: Mapping[str, Any]) -
     return policy if flushes or reflects else Logged(wire.asks_of(asked))
 
 
-class Merging:
+class LoggedLoop:
     """Does logged ticks in a bank that has all agents; ``policy`` flushes, if it can."""
 
-    def __init__(self, bank: MemoryBank, cells: int, policy: Policy, rules: Standing) -> None:
+    def __init__(self, bank: MemoryBank, cells: int, policy: Policy, rules: BranchRules) -> None:
         self._bank, self._policy = bank, policy
         self._agents = bank.settings.simulation.agent_ids()
         self._members = members(self._agents, cells)

@@ -20,7 +20,7 @@ from ...storage.embedding import Embedder
 from ..policies.cassette import Cassette
 from ..protocols import Policy
 from ..tick.act import Boards, Speech, Wish, read_action, used_in
-from ..tick.branch_rules import Standing
+from ..tick.branch_rules import BranchRules
 from ..tick.minds import Minds
 from . import wire
 from .carriers import wait_for
@@ -50,7 +50,7 @@ class Cell:
         folder: Path,
         settings: Settings,
         policy: Policy,
-        rules: Standing,
+        rules: BranchRules,
         embedder: Embedder | None,
     ) -> None:
         self.bank = MemoryBank.open(
@@ -167,7 +167,7 @@ class Worker:
                     place,
                     settings,
                     policy,
-                    Standing(rules),
+                    BranchRules(rules),
                     first and first.embedder.embedder,
                 ),
                 BankLocked,
