@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config.settings import Settings
-from ...errors import ConfigError, SimulationError, TierMemError
+from ...errors import ConfigError, TierMemError
 from ...memory.new import check_new
 from ...memory.requests import check_agent_id
 from ...storage.mem0.models import ChatModel
@@ -28,7 +28,7 @@ from ..tick.actions import (
     TELL_ACTIONS,
 )
 from ..tick.streams import Streams
-from ..tick.user_code import where_in
+from ..tick.user_code import call, where_in
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
 
@@ -102,16 +102,7 @@ def set_up(world: World, settings: Settings) -> None:
     agents = settings.simulation.agent_ids()
     streams = Streams(settings.seed, agents)
     streams.begin(0)
-    try:
-        world.setup(streams.world, tuple(agents))
-    except ConfigError:
-        raise
-    except Exception as error:  # a user's own world may raise anything
-        where = f"{type(world).__name__}.setup()"
-        raise SimulationError(
-            f"{where} raised {type(error).__name__}: {error}{where_in(error)}",
-            hint="mend the world, and run it again",
-        ) from error
+    call(world, "setup", 0, streams.world, tuple(agents))
 
 
 def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: Path) -> Policy:

@@ -59,7 +59,7 @@ class Decided(NamedTuple):
     """The questions of the agents, round by round, and what was found."""
 
 
-_OF_LOOP = Observation._fields.index("agent_id")
+OF_LOOP = Observation._fields.index("agent_id")
 """The place of the first field that the loop sets, not the world."""
 
 
@@ -79,7 +79,7 @@ def decide(
     tick, most = bank.tick, bank.settings.simulation.asks
     # As _replace() does, in less time.
     observations = [
-        type(each)._make((*each[:_OF_LOOP], agent, tick, tuple(errors.get(agent, ())), (), most))
+        type(each)._make((*each[:OF_LOOP], agent, tick, tuple(errors.get(agent, ())), (), most))
         for agent, each in seen.items()
     ]
     memories = bank.ticks.given(

@@ -20,7 +20,7 @@ from ...memory.sources import Telling
 from ...telling.groups import GroupChange
 from ..protocols import Action, Ask, Observation, Outcome, Remark
 from ..tick.act import Deed, Speech, Wish
-from ..tick.decide import Decided
+from ..tick.decide import OF_LOOP, Decided
 from ..tick.decision_log import REFUSAL
 from ..tick.user_code import check_keys
 
@@ -115,7 +115,7 @@ def _refuse(value: object) -> NoReturn:
 
 def plain_seen(seen: Iterable[Observation]) -> list[list[Any]]:
     """What agents see, before the loop's own fields are set."""
-    return [_sparse(each, 12) for each in seen]
+    return [_sparse(each) for each in seen]
 
 
 def seen_of(plain: Iterable[Sequence[Any]]) -> list[Observation]:
@@ -131,7 +131,7 @@ def plain_asks(decided: Decided, agents: Sequence[str]) -> dict[str, list[list[A
             rounds = result.setdefault(agent, [])
             while len(rounds) < number:
                 rounds.append([])
-            rounds[-1].append(_sparse(answer.ask, 4))
+            rounds[-1].append(_sparse(answer.ask))
     return result
 
 
@@ -190,7 +190,7 @@ def plain_deeds(deeds: Iterable[Sequence[Deed]]) -> list[list[Any]]:
     return [
         [
             [_OWN if deed.result is None else deed.result]
-            + ([] if deed.outcome is None else _sparse(deed.outcome, 10))
+            + ([] if deed.outcome is None else _sparse(deed.outcome))
             for deed in own
         ]
         for own in deeds
@@ -212,20 +212,21 @@ def deeds_of(actions: Iterable[Sequence[Any]], plain: Iterable[Sequence[Any]]) -
     ]
 
 
-def _sparse(value: Observation | Outcome | Remark | Ask, size: int) -> list[Any]:
-    """The first field, and the others up to ``size`` that are not the default, by name."""
+def _sparse(value: Observation | Outcome | Remark | Ask) -> list[Any]:
+    """The first field, and by name the others that the world set and that are not the default."""
+    size = OF_LOOP if isinstance(value, Observation) else None
     fields: tuple[Any, ...] = value
     plain = _PLAIN.get(type(value)) or type(value)(value[0])
     more = {
-        name: [_sparse(remark, 9) for remark in own]
+        name: [_sparse(remark) for remark in content]
         if name == "heard"
-        else own
-        if type(own) in _SCALARS or name in _AS_GIVEN
-        else _bare(own)
-        for name, own, default in zip(
+        else content
+        if type(content) in _SCALARS or name in _AS_GIVEN
+        else _bare(content)
+        for name, content, default in zip(
             value._fields[1:size], fields[1:size], plain[1:], strict=False
         )
-        if own is not default
+        if content is not default
     }
     first = value[0] if type(value[0]) is str else _bare(value[0])
     return [first, more] if more else [first]
