@@ -74,9 +74,9 @@ def _groups(columns: Columns) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
     for tier, name in TIER_NAMES.items():
         if (chosen := columns.tier == tier).any():
             yield "tier", name, chosen
-    told = np.zeros(len(columns), np.bool_)
-    told[columns.told.row[columns.told.is_new]] = True
-    for name, chosen in (("own", ~told), ("told", told)):
+    is_told = np.zeros(len(columns), np.bool_)
+    is_told[columns.told.row[columns.told.is_new]] = True
+    for name, chosen in (("own", ~is_told), ("told", is_told)):
         if chosen.any():
             yield "source", name, chosen
 
@@ -156,7 +156,7 @@ def needed(
                 need["first_tick"] = min(need["first_tick"], tick)
                 if score > need["score"]:
                     need |= {"score": score, "query": texts[query], "best_given": max(best, 0.0)}
-    rows = [{**_told(columns, row), **own} for row, own in needs.items()]
+    rows = [{**_lost(columns, row), **own} for row, own in needs.items()]
     rows.sort(key=lambda row: (-row["times"], -row["score"], row["memory_id"]))
     types = {
         "agent": pa.string(), "memory_id": pa.string(), "text": pa.string(), "gone": pa.int64(),
@@ -166,7 +166,7 @@ def needed(
     return pa.Table.from_pylist(rows, pa.schema(types))
 
 
-def _told(columns: Columns, row: int) -> dict[str, Any]:
+def _lost(columns: Columns, row: int) -> dict[str, Any]:
     return {
         "agent": columns.agents[int(columns.agent[row])],
         "memory_id": columns.id_of(row),

@@ -96,7 +96,7 @@ def _arm(run: Run, at: int, stopped: str, keep: bool) -> Arm:
 
 def check_null(original: Path, null: Path, at: int) -> None:
     """Refuse a run whose branch without a change is not the run itself, hash for hash."""
-    one, other = _told(original, at), _told(null, at)
+    one, other = _recorded(original, at), _recorded(null, at)
     if one == other:
         return
     tick = next(tick for tick in sorted({*one, *other}) if one.get(tick) != other.get(tick))
@@ -114,7 +114,7 @@ def check_null(original: Path, null: Path, at: int) -> None:
     )
 
 
-def _told(folder: Path, after: int) -> dict[int, Any]:
+def _recorded(folder: Path, after: int) -> dict[int, Any]:
     """What is recorded of each tick: state hash, counts, metrics, what was given, decisions."""
     with RunRecord.read(folder) as run:
         decided = {tick: plain(data) for tick, data in run.logs(after)}

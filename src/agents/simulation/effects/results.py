@@ -151,7 +151,7 @@ def write_effect(effect: Effect, folder: Path) -> None:
 
 def write_ranking(ranked: Ranked, folder: Path, run: str, until: int) -> None:
     """Write which memories mattered into the experiment's folder."""
-    told = {"run": run, "until": until, **ranked.to_dict()}
+    ranking = {"run": run, "until": until, **ranked.to_dict()}
     kept = [
         {"place": place, **each.candidate._asdict(), **dict(list(each._asdict().items())[1:])}
         for place, each in enumerate(ranked.tested, start=1)
@@ -160,7 +160,7 @@ def write_ranking(ranked: Ranked, folder: Path, run: str, until: int) -> None:
     _write(
         folder,
         {
-            "effect.json": json.dumps(told, indent=2) + "\n",
+            "effect.json": json.dumps(ranking, indent=2) + "\n",
             "ranking.parquet": table(kept),
             "report.html": page.document(
                 f"Memories of {name}",

@@ -68,9 +68,9 @@ def definitions(facts: Mapping[str, object], *, code: bool = False) -> str:
     items = []
     for name, value in facts.items():
         said = escape(shown(value))
-        told = f"<code>{said}</code>" if code else said
+        content = f"<code>{said}</code>" if code else said
         head = escape(name.replace("_", " ").capitalize())
-        items.append(f"<div><dt>{head}</dt><dd>{told}</dd></div>")
+        items.append(f"<div><dt>{head}</dt><dd>{content}</dd></div>")
     return f'<dl class="{"wide" if code else "facts"}">{"".join(items)}</dl>'
 
 
@@ -87,9 +87,9 @@ def charts(figures: Iterable[str]) -> str:
 def figure(title: str, chart: str, caption: str, *, alt: str = "") -> str:
     """A chart, which is SVG, with its title and caption, also for readers who can't see it."""
     head = f"<h3>{escape(title)}</h3>" if title else ""
-    told = escape(f"Chart of {alt or title}. {caption}")
+    label = escape(f"Chart of {alt or title}. {caption}")
     return (
-        f'<figure>{head}<div class="chart" role="img" aria-label="{told}">{chart}</div>'
+        f'<figure>{head}<div class="chart" role="img" aria-label="{label}">{chart}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 

@@ -90,9 +90,9 @@ def bars(values: Mapping[str, float | None], x_label: str = "") -> str:
     if len(names) < len(known):
         note = f"the {len(names)} largest of {number(len(known))}"
         x_label = f"{x_label} ({note})" if x_label else note
-    told = {name: number(known[name]) for name in names}
+    figures = {name: number(known[name]) for name in names}
     left = 12 + min(190.0, max((_width(name) for name in names), default=0.0))
-    room = 10 + max((_width(text) for text in told.values()), default=0.0)
+    room = 10 + max((_width(text) for text in figures.values()), default=0.0)
     sizes = [0.0, *(known[name] for name in names)]
     span = (min(sizes), max(sizes) if any(sizes) else 1.0)
     across = _Scale(span, (left + (room if span[0] < 0 else 0), _WIDTH - room))
@@ -101,11 +101,11 @@ def bars(values: Mapping[str, float | None], x_label: str = "") -> str:
     for row, name in enumerate(names):
         top, end, zero = _BAR_ROW * row + 4, across(known[name]), across(0)
         at, anchor = (end + 4, "start") if end >= zero else (end - 4, "end")
-        title = f"<title>{_escaped(name)}: {told[name]}</title>"
+        title = f"<title>{_escaped(name)}: {figures[name]}</title>"
         parts += [
             text_at(left - 6, top + 10, name, "end", room=left - 10, colour=_INK),
             _rect(min(end, zero), top, abs(end - zero), 13, f'fill="{_COLOURS[0]}"', title),
-            text_at(at, top + 10, told[name], anchor),
+            text_at(at, top + 10, figures[name], anchor),
         ]
     parts.append(path([(across(0), 0), (across(0), _BAR_ROW * max(len(names), 2))], _AXIS, 0.8))
     parts.append(text_at(left, height - 6, x_label, room=_WIDTH - left))
@@ -177,8 +177,8 @@ def side_by_side(
         if diverged is not None:
             panel.draw_upright(diverged, f"differ from {diverged}")
         by_tick = [dict(zip(x, given, strict=True)) for x, given in zip(shown, values, strict=True)]
-        told = [[values_at.get(tick) for tick in ticks] for values_at in by_tick]
-        panel.draw_places(*_told_by_tick(list(zip(names, told, strict=True)), ticks))
+        by_run = [[values_at.get(tick) for tick in ticks] for values_at in by_tick]
+        panel.draw_places(*_told_by_tick(list(zip(names, by_run, strict=True)), ticks))
         at = f"{_WIDTH * (place % columns):g} {top + _PANEL_HEIGHT * (place // columns):g}"
         parts.append(f'<g transform="translate({at})">{"".join(panel.parts)}</g>')
     rows = max(1, math.ceil(len(metrics) / columns))
@@ -476,12 +476,12 @@ def _told_by_tick(
     ends = [x[0] - 0.5, *middles, x[-1] + 0.5] if len(x) else []
     texts = []
     for place in shown:
-        told = [(name, number(values[place])) for name, values in series]
-        if len(told) > 1:
-            lines = [f"{name} {value}" for name, value in told]
+        pairs = [(name, number(values[place])) for name, values in series]
+        if len(pairs) > 1:
+            lines = [f"{name} {value}" for name, value in pairs]
             texts.append("\n".join([f"tick {x[place]}:", *lines]))
         else:
-            texts.append(f"tick {x[place]}: {''.join(value for _, value in told)}")
+            texts.append(f"tick {x[place]}: {''.join(value for _, value in pairs)}")
     return ends, texts
 
 

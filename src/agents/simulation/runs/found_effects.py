@@ -75,41 +75,41 @@ def _json(path: Path) -> Any:
 
 
 def _read(folder: Path, run: Path) -> FoundEffect | None:
-    told = _json(folder / "effect.json")
-    if not isinstance(told, dict) or not _is_about(told, folder, run):
+    effect = _json(folder / "effect.json")
+    if not isinstance(effect, dict) or not _is_about(effect, folder, run):
         return None
     arms = folder / AS_IT_WAS, folder / CHANGED
     has_arms = all((arm / "run.json").is_file() for arm in arms)
     try:
-        rows = told["statistics"] if "statistics" in told else list(_ranked(told))
+        rows = effect["statistics"] if "statistics" in effect else list(_ranked(effect))
         return FoundEffect(
             name=os.path.relpath(folder, run.parent),
             folder=folder,
-            at=None if told.get("at") is None else int(told["at"]),
-            until=int(told["until"]),
-            changed=[str(words) for words in told.get("changed", ())],
+            at=None if effect.get("at") is None else int(effect["at"]),
+            until=int(effect["until"]),
+            changed=[str(words) for words in effect.get("changed", ())],
             statistics=[_row(row) for row in rows],
-            reached=[(str(each["agent"]), int(each["tick"])) for each in told.get("reached", ())],
+            reached=[(str(each["agent"]), int(each["tick"])) for each in effect.get("reached", ())],
             arms=arms if has_arms else None,
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _is_about(told: Mapping[str, Any], folder: Path, run: Path) -> bool:
+def _is_about(effect: Mapping[str, Any], folder: Path, run: Path) -> bool:
     """Whether an experiment was made with a run: a branch knows its parent, else the name says."""
     about = _json(folder / AS_IT_WAS / "run.json")
     parent = (about.get("parent") if isinstance(about, dict) else None) or {}
     named = parent.get("run") if isinstance(parent, dict) else None
     if isinstance(named, str) and Path(named).exists():
         return Path(named).resolve() == run
-    return Path(str(named or told.get("run", ""))).name == run.name
+    return Path(str(named or effect.get("run", ""))).name == run.name
 
 
-def _ranked(told: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _ranked(ranking: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Rows of a ranking: what is different without each memory."""
-    for tested in told["tested"]:
-        words = f"{told['metric']} without {tested['agent']}: {tested['text']!r:.80}"
+    for tested in ranking["tested"]:
+        words = f"{ranking['metric']} without {tested['agent']}: {tested['text']!r:.80}"
         numbers = {"mean": tested["difference"], "low": tested["low"], "high": tested["high"]}
         yield {"metric": words, "n": tested.get("n", 1), **numbers}
 

@@ -301,8 +301,8 @@ def _why_not(run: RunRecord, records: Iterable[Mapping[str, Any]]) -> dict[str, 
     no_answers: Counter[str] = Counter()
     for record in records:
         if record["errors"]:
-            for agent, told in run.errors(record["tick"]).items():
-                refusals.update(_alike(agent, text) for text in told)
+            for agent, errors in run.errors(record["tick"]).items():
+                refusals.update(_alike(agent, text) for text in errors)
         if record["no_ops"]:
             _, kept = next(run.decisions(record["tick"] - 1), (0, []))
             for agent, decision in zip(run.agents, kept, strict=False):

@@ -327,8 +327,8 @@ def _everybody_may(_: str, __: str) -> bool:
 
 
 def _refused(action: Action | None, error: Exception) -> Deed:
-    told = refusal(action.name if action else "an action", error)
-    return Deed(action, REFUSAL, Outcome(told, success=False))
+    why = refusal(action.name if action else "an action", error)
+    return Deed(action, REFUSAL, Outcome(why, success=False))
 
 
 def _own(action: Action) -> Action:

@@ -208,13 +208,13 @@ class Minds:
 
         def saving(agent: str, prompt: str) -> None:
             try:
-                told = save(policy, *given[agent], rngs[agent], prompt, bank, self._rules)
+                refusals = save(policy, *given[agent], rngs[agent], prompt, bank, self._rules)
             except TierMemError:
                 raise
             except Exception as error:  # a user's own policy may raise anything
                 raise failed(policy, "flush", bank.tick, error) from error
-            if told:
-                self._errors.setdefault(agent, []).extend(told)
+            if refusals:
+                self._errors.setdefault(agent, []).extend(refusals)
 
         return saving
 

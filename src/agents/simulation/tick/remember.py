@@ -239,7 +239,7 @@ def save(
             f"{seen.tick}; a list of actions is needed"
         )
     recorder = Recorder(bank, rules=rules)
-    told: list[str] = []
+    refusals: list[str] = []
     for value in answer:
         name = "an action"
         try:
@@ -250,6 +250,6 @@ def save(
                 raise InvalidAction(f"before a compaction there is only {known}")
             recorder.memory_action(seen.agent_id, action)
         except REFUSED as error:
-            told.append(refusal(name, error))
+            refusals.append(refusal(name, error))
     recorder.flush()
-    return told
+    return refusals

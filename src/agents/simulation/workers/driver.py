@@ -206,8 +206,8 @@ class Driver:
             self._send(link, ["open", run, settings, self._rules, self._offline, cells], [])
         opened = [self._answer(link)[0] for link in self._links]
         behind: dict[int, int] = {}
-        for cells, told in zip(self._cells, opened, strict=True):
-            for cell, (tick, states) in zip(cells, told, strict=True):
+        for cells, states_of in zip(self._cells, opened, strict=True):
+            for cell, (tick, states) in zip(cells, states_of, strict=True):
                 behind[cell] = tick
                 self._changed(states)
         first = min(behind.values(), default=self.tick)

@@ -64,7 +64,7 @@ class Cell:
         self._minds.go_on()
         self._actions: list[Any] = []
         self._open = ExitStack()
-        self._told: dict[str, tuple[int, bytes]] = {}
+        self._known: dict[str, tuple[int, bytes]] = {}
         """What the driver knows of the states of the agents."""
 
     def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
@@ -117,8 +117,8 @@ class Cell:
         with self.bank.engine.using():
             for agent, block in self.bank.engine.state.blocks.items():
                 now = block.next_sequence, block.fingerprint()
-                if self._told.get(agent) != now:
-                    self._told[agent] = now
+                if self._known.get(agent) != now:
+                    self._known[agent] = now
                     changed[agent] = [now[0], now[1].hex()]
         return changed
 
@@ -145,10 +145,10 @@ class Worker:
             value, back = getattr(self, f"_{call}")(*arguments, *parts)
             return wire.packed({"value": value}, back)
         except TierMemError as error:
-            return _told(type(error).__name__, error.why, vars(error).get("hint", ""))
+            return _error(type(error).__name__, error.why, vars(error).get("hint", ""))
         except Exception as error:  # noqa: BLE001 - told to the driver, which raises it
             why = f"a worker failed: {error!r}\n{traceback.format_exc()}"
-            return _told("SimulationError", why, "")
+            return _error("SimulationError", why, "")
 
     def _open(
         self, run: str, plain: dict[str, Any], rules: list[Any], offline: bool, cells: list[int]
@@ -208,5 +208,5 @@ class Worker:
         return None, []
 
 
-def _told(error: str, why: str, hint: str) -> bytes:
+def _error(error: str, why: str, hint: str) -> bytes:
     return wire.packed({"error": error, "why": why, "hint": hint}, [])
