@@ -232,17 +232,17 @@ def with_vectors(memories: AgentMemory) -> tuple[list[Memory], NDArray[np.float3
     """The agent's memories, oldest first, and for each a vector of length 1, as a row."""
     engine = memories.engine
     with engine.using():
-        found, state = memories.all(), engine.state
+        kept, state = memories.all(), engine.state
         block = state.block(memories.agent_id)
         resident = block.vectors()
-        rows = [(memory.sequence, block.row_of(memory.sequence)) for memory in found]
+        rows = [(memory.sequence, block.row_of(memory.sequence)) for memory in kept]
         vectors = [
             state.vector(memories.agent_id, sequence) if row is None else resident[row]
             for sequence, row in rows
         ]
     if not vectors:
         return [], np.empty((0, engine.embedder.dims), np.float32)
-    return found, unit(np.stack(vectors))
+    return kept, unit(np.stack(vectors))
 
 
 def glance(memories: AgentMemory) -> Hashable:

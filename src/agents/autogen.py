@@ -201,10 +201,10 @@ def _check(token: CancellationToken | None) -> None:
 
 
 def _add(memories: AgentMemory, content: MemoryContent) -> None:
-    given, tier = _metadata(content), (content.metadata or {}).get("tier")
-    text, metadata, mime = fitted(memories, _text(content)), flat(given), _mime(content)
-    is_plain = content.content == text and mime == _TEXT and metadata == given
-    beside = {"mime_type": mime, "metadata": given, **_kept(content.content)}
+    said, tier = _metadata(content), (content.metadata or {}).get("tier")
+    text, metadata, mime = fitted(memories, _text(content)), flat(said), _mime(content)
+    is_plain = content.content == text and mime == _TEXT and metadata == said
+    beside = {"mime_type": mime, "metadata": said, **_kept(content.content)}
     memories.add(text, tier, metadata, value=None if is_plain else beside)
 
 

@@ -89,17 +89,17 @@ def _name_of(embeddings: object) -> str:
         raise InvalidInput(
             f"an embedder takes a model or a function of a list of texts, not {shown(function)}"
         )
-    own = getattr(function, "__qualname__", None)
-    if own is None and not isinstance(function, functools.partial):
+    name = getattr(function, "__qualname__", None)
+    if name is None and not isinstance(function, functools.partial):
         return _model_of(function)
-    if own is None or "<lambda>" in own:
+    if name is None or "<lambda>" in name:
         raise InvalidInput(
             "a lambda or functools.partial has no name by which a bank can tell it from another",
             hint='give one: LangChainEmbedder(embed, dims, name="my-model-1")',
         )
-    return f"{function.__module__}.{own}"
+    return f"{function.__module__}.{name}"
 
 
 def _model_of(model: object) -> str:
-    own = getattr(model, "model", None) or getattr(model, "model_name", None)
-    return ":".join([type(model).__name__, *([own] if isinstance(own, str) else [])])
+    name = getattr(model, "model", None) or getattr(model, "model_name", None)
+    return ":".join([type(model).__name__, *([name] if isinstance(name, str) else [])])

@@ -64,7 +64,7 @@ class Items:
 
     def namespaces(self) -> dict[str, Namespace]:
         """The namespace of each agent."""
-        return {each: self.namespace(each) for each in self.bank.agents() if each != DIRECTORY}
+        return {agent: self.namespace(agent) for agent in self.bank.agents() if agent != DIRECTORY}
 
     def namespace(self, agent_id: str) -> Namespace:
         """The namespace that an agent stands for."""
@@ -108,10 +108,10 @@ class Items:
 
     def parts(self, memory: Memory, after: int = 0) -> list[Memory]:
         """The parts of an item beyond the first ``after``, from its memory."""
-        own = self.memory_key(memory)
+        key = self.memory_key(memory)
         numbers = range(after + 1, _whole(memory.metadata.get(PARTS)) + 1)
-        found = [self.live(memory.agent_id, self.part_key(own, number)) for number in numbers]
-        return [each for each in found if each is not None]
+        parts = [self.live(memory.agent_id, self.part_key(key, number)) for number in numbers]
+        return [part for part in parts if part is not None]
 
     def memory_key(self, memory: Memory) -> str:
         """The key under which the next version of an item supersedes this memory."""
@@ -146,12 +146,12 @@ class Items:
 
     def _key(self, memory: Memory) -> str:
         """The key of an item; other code may have used a key that looks like one of ours."""
-        own = self.memory_key(memory)
-        if own.startswith(f"{_OWN}k:"):
-            text = self.names.known(own.removeprefix(f"{_OWN}k:"))
-            if text is not None and self.key_of(text) == own:
+        key = self.memory_key(memory)
+        if key.startswith(f"{_OWN}k:"):
+            text = self.names.known(key.removeprefix(f"{_OWN}k:"))
+            if text is not None and self.key_of(text) == key:
                 return text
-        return own
+        return key
 
     def value(self, memory: Memory) -> dict[str, Any]:
         """The value of an item; of a memory that something else stored, its text."""
@@ -278,10 +278,10 @@ class Writing:
     def keep_alive(self, memories: Iterable[Memory]) -> None:
         """Let the lifetimes of these items begin anew."""
         bank = self._items.bank
-        for memory in {each.id: each for each in memories}.values():
+        for memory in {one.id: one for one in memories}.values():
             ttl = memory.metadata.get(TTL)
             if isinstance(ttl, int) and (memory.expires_tick or 0) < bank.tick + ttl:
-                numbers = [each.sequence for each in (memory, *self._items.parts(memory))]
+                numbers = [one.sequence for one in (memory, *self._items.parts(memory))]
                 bank.engine.ledger.last(memory.agent_id, numbers, bank.tick + ttl)
 
     def _place(self, op: PutOp) -> _Place:
@@ -331,8 +331,8 @@ class Writing:
         if ttl is not None and not _is_pinned(tier, former):
             metadata[TTL] = options["ttl"] = ttl
         first = texts[0] if texts else self._fitted(item_key) if item_key.strip() else "item"
-        own = {**options, "key": place.memory_key, "value": value}
-        rows: list[_Row] = [(place.agent_id, first, tier, metadata, own)]
+        more = {**options, "key": place.memory_key, "value": value}
+        rows: list[_Row] = [(place.agent_id, first, tier, metadata, more)]
         if tier is Tier.PINNED:
             tier = Tier.IMPORTANT  # the item itself has the place among the pinned
         for number, text in enumerate(texts[1:], 1):

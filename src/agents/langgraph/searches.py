@@ -44,16 +44,16 @@ def search(items: Items, ops: Sequence[SearchOp]) -> list[list[Found]]:
     ranked = _ranked(items, {at: scope for at, scope in enumerate(scopes) if _has_query(scope.op)})
     results = []
     for at, scope in enumerate(scopes):
-        found = ranked.get(at)
-        if found is None:
-            found = [Found(memory, None) for memory in _listed(items, scope)]
-        elif len(found) < scope.most:
-            found += [
+        page = ranked.get(at)
+        if page is None:
+            page = [Found(memory, None) for memory in _listed(items, scope)]
+        elif len(page) < scope.most:
+            page += [
                 Found(memory, None)
                 for memory in _listed(items, scope)
                 if not memory.metadata.get(INDEXED, True)
             ]
-        results.append(found[scope.op.offset : scope.most])
+        results.append(page[scope.op.offset : scope.most])
     return results
 
 
@@ -67,13 +67,13 @@ def count_uses(items: Items, results: Sequence[Sequence[Found]]) -> None:
 
 def namespaces(items: Items, op: ListNamespacesOp) -> list[Namespace]:
     """The namespaces that have items, in alphabetical order, cut to the depth that is asked for."""
-    found = {
+    cut = {
         namespace[: op.max_depth]
         for agent, namespace in items.namespaces().items()
         if all(meets(namespace, each) for each in op.match_conditions or ())
         and items.bank.agent(agent).count()
     }
-    return sorted(found)[op.offset : op.offset + op.limit]
+    return sorted(cut)[op.offset : op.offset + op.limit]
 
 
 def _scopes(items: Items, ops: Sequence[SearchOp]) -> list[_Scope]:
@@ -124,10 +124,10 @@ def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found
     for limit in limits:
         hits = _hits(items, waiting, limit) if waiting else {}
         for at, scope in waiting.items():
-            kept = [list(islice(_kept(items, scope, own), scope.most)) for own in hits[at]]
+            kept = [list(islice(_kept(items, scope, near), scope.most)) for near in hits[at]]
             if limit == limits[-1] or all(
-                len(own) < limit or (len(chosen) == scope.most and all(map(_is_best, chosen)))
-                for own, chosen in zip(hits[at], kept, strict=True)
+                len(near) < limit or (len(chosen) == scope.most and all(map(_is_best, chosen)))
+                for near, chosen in zip(hits[at], kept, strict=True)
             ):
                 done[at] = _merged(items, kept)
         waiting = {at: scope for at, scope in waiting.items() if at not in done}
@@ -147,9 +147,9 @@ def _hits(items: Items, scopes: Mapping[int, _Scope], limit: int) -> dict[int, l
     agents, queries = [agent for agent, _ in pairs], [query for _, query in pairs]
     with bank.observing():  # what a filter leaves out is not used
         with_cold = bank.state.cold > 0
-        found = iter(bank.find(SearchRequest(agents, queries, limit, with_cold=with_cold)))
+        answers = iter(bank.find(SearchRequest(agents, queries, limit, with_cold=with_cold)))
     return {
-        at: [_below_zero(items, str(scope.op.query), next(found)) for _ in scope.agents]
+        at: [_below_zero(items, str(scope.op.query), next(answers)) for _ in scope.agents]
         for at, scope in scopes.items()
     }
 
@@ -212,12 +212,12 @@ def check_filter(wanted: object) -> None:
         return
     if not isinstance(wanted, Mapping):
         raise InvalidInput(f"a filter is a mapping such as {{'kind': 'note'}}, not {shown(wanted)}")
-    for each in wanted.values():
-        if not isinstance(each, Mapping):
+    for condition in wanted.values():
+        if not isinstance(condition, Mapping):
             continue
-        if not _has_operators(each):
-            check_filter(each)
-        elif unknown := [key for key in each if key not in _OPERATORS]:
+        if not _has_operators(condition):
+            check_filter(condition)
+        elif unknown := [key for key in condition if key not in _OPERATORS]:
             raise InvalidInput(
                 f"a filter has no operator {shown(unknown[0])}",
                 hint=f"use {', '.join(_OPERATORS)}",
@@ -247,35 +247,35 @@ def _has_operators(wanted: Mapping[Any, Any]) -> bool:
     return any(str(key).startswith("$") for key in wanted)
 
 
-def _holds(own: Any, wanted: Any) -> bool:
+def _holds(value: Any, wanted: Any) -> bool:
     """Whether a value is what is wanted, or has it: objects may have more keys."""
     if isinstance(wanted, Mapping):
         if _has_operators(wanted):
-            return all(_compares(own, operator, other) for operator, other in wanted.items())
-        return isinstance(own, dict) and all(_holds(own.get(k), v) for k, v in wanted.items())
+            return all(_compares(value, operator, other) for operator, other in wanted.items())
+        return isinstance(value, dict) and all(_holds(value.get(k), v) for k, v in wanted.items())
     if isinstance(wanted, list | tuple):
-        same_size = isinstance(own, list) and len(own) == len(wanted)
-        return same_size and all(map(_holds, own, wanted))
-    return _is_same(own, wanted)
+        same_size = isinstance(value, list) and len(value) == len(wanted)
+        return same_size and all(map(_holds, value, wanted))
+    return _is_same(value, wanted)
 
 
-def _compares(own: Any, operator: str, other: Any) -> bool:
+def _compares(value: Any, operator: str, other: Any) -> bool:
     """Values of different kinds are never equal, and neither comes before the other."""
     if operator in _ORDERS:
-        kind = _kind(own)
+        kind = _kind(value)
         is_ordered = kind in ("number", "str") and kind == _kind(other)
-        return is_ordered and _ORDERS[operator](own, other)
-    return _is_same(own, other) is (operator == "$eq")
+        return is_ordered and _ORDERS[operator](value, other)
+    return _is_same(value, other) is (operator == "$eq")
 
 
-def _is_same(own: Any, other: Any) -> bool:
+def _is_same(value: Any, other: Any) -> bool:
     if isinstance(other, Mapping):
-        same_keys = isinstance(own, dict) and own.keys() == other.keys()
-        return same_keys and all(_is_same(own[key], other[key]) for key in own)
+        same_keys = isinstance(value, dict) and value.keys() == other.keys()
+        return same_keys and all(_is_same(value[key], other[key]) for key in value)
     if isinstance(other, list | tuple):
-        same_size = isinstance(own, list) and len(own) == len(other)
-        return same_size and all(map(_is_same, own, other))
-    return _kind(own) == _kind(other) and bool(own == other)
+        same_size = isinstance(value, list) and len(value) == len(other)
+        return same_size and all(map(_is_same, value, other))
+    return _kind(value) == _kind(other) and bool(value == other)
 
 
 def _kind(value: object) -> str:

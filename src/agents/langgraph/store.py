@@ -89,8 +89,8 @@ class TierMemStore(BaseStore):
     @property
     def embeddings(self) -> Any:
         """The LangChain model of the bank's embedder; None for any other embedder."""
-        own = self.bank.engine.embedder.embedder
-        return own.embeddings if isinstance(own, LangChainEmbedder) else None
+        embedder = self.bank.engine.embedder.embedder
+        return embedder.embeddings if isinstance(embedder, LangChainEmbedder) else None
 
     @property
     def index_config(self) -> dict[str, Any]:
@@ -108,15 +108,15 @@ class TierMemStore(BaseStore):
             if self.bank.settings.clock.mode == "wall":
                 self._writing.embed([op for op in puts if op.ttl is not None])
                 self.bank.follow_clock()
-            found = search(self._items, [op for op in asked if isinstance(op, SearchOp)])
-            results, read = self._read(asked, found)
+            pages = search(self._items, [op for op in asked if isinstance(op, SearchOp)])
+            results, read = self._read(asked, pages)
             if puts or any(TTL in memory.metadata for memory in read):
                 with self.bank.transaction():  # a batch that is refused uses nothing
-                    count_uses(self._items, found)
+                    count_uses(self._items, pages)
                     self._writing.keep_alive(read)
                     self._writing.put(puts, Times(self.bank, self._now))
             else:
-                count_uses(self._items, found)
+                count_uses(self._items, pages)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -313,9 +313,9 @@ async def _serve(
         waiting = [await queue.get()]
         while not queue.empty():
             waiting.append(queue.get_nowait())
-        own = answer()
-        if own is None:
+        answering = answer()
+        if answering is None:
             return
-        if alive := [each for each in waiting if not each[0].done()]:
-            await own(alive)
-        del own, waiting, alive
+        if alive := [one for one in waiting if not one[0].done()]:
+            await answering(alive)
+        del answering, waiting, alive

@@ -36,16 +36,16 @@ class Test(NamedTuple):
 
     def holds(self, payload: Mapping[str, Any]) -> bool:
         """Whether a memory with this payload passes."""
-        own, value = payload.get(self.name, _ABSENT), self.value
+        kept, value = payload.get(self.name, _ABSENT), self.value
         if self.name == "tier":
-            own, value = _tier_name(own), _tier_name(value)
+            kept, value = _tier_name(kept), _tier_name(value)
         if self.operator in _ORDERS:
-            alike = _kind(own) == _kind(value) and _kind(own) in ("number", "str")
-            return alike and bool(_ORDERS[self.operator](own, value))
+            alike = _kind(kept) == _kind(value) and _kind(kept) in ("number", "str")
+            return alike and bool(_ORDERS[self.operator](kept, value))
         if self.operator in _TEXTS:
-            return _contains(own, value, folded=self.operator == "icontains")
+            return _contains(kept, value, folded=self.operator == "icontains")
         values = value if self.operator in ("in", "nin") else [value]
-        is_one = any(_same(own, each) for each in values)
+        is_one = any(_same(kept, one) for one in values)
         return is_one is (self.operator in ("eq", "in"))
 
     def names(self) -> set[str]:
@@ -85,10 +85,10 @@ class Join(NamedTuple):
 
     def holds(self, payload: Mapping[str, Any]) -> bool:
         """Whether a memory with this payload passes."""
-        found = (part.holds(payload) for part in self.parts)
+        outcomes = (part.holds(payload) for part in self.parts)
         if self.operator == "OR":
-            return any(found)
-        return all(found) if self.operator == "AND" else not any(found)
+            return any(outcomes)
+        return all(outcomes) if self.operator == "AND" else not any(outcomes)
 
     def names(self) -> set[str]:
         """The names that it asks for."""
@@ -105,20 +105,20 @@ class Join(NamedTuple):
             return {}
         # A join of one filter is that filter: the bank's filters may not be nested deeply.
         joined = {"$and" if self.operator == "AND" else "$or": parts}
-        found = joined if len(parts) > 1 else parts[0]
-        return {"$not": found} if self.operator == "NOT" else found
+        translation = joined if len(parts) > 1 else parts[0]
+        return {"$not": translation} if self.operator == "NOT" else translation
 
     def tiers(self) -> "tuple[frozenset[Tier] | None, Join]":
         """The tiers that a memory must have one of, and the rest; None if any tier will do."""
-        found: frozenset[Tier] | None = None
+        tiers: frozenset[Tier] | None = None
         rest: list[Wanted] = []
         for part in self.parts:
-            own = part.tiers_named() if isinstance(part, Test) else None
-            if own is None:
+            named = part.tiers_named() if isinstance(part, Test) else None
+            if named is None:
                 rest.append(part)
             else:
-                found = own if found is None else found & own
-        return found, Join(self.operator, tuple(rest))
+                tiers = named if tiers is None else tiers & named
+        return tiers, Join(self.operator, tuple(rest))
 
 
 Wanted = Test | Join
@@ -132,29 +132,29 @@ def read_filters(filters: Any) -> tuple[dict[str, str], Join]:
     """
     if filters is not None and not isinstance(filters, Mapping):
         raise InvalidInput(f"filters is a mapping, not {type(filters).__name__}")
-    given = dict(filters or {})
-    found = {name: checked_id(given.pop(name), name) for name in IDS if name in given}
-    ids = {name: value for name, value in found.items() if value is not None}
+    rest = dict(filters or {})
+    checked = {name: checked_id(rest.pop(name), name) for name in IDS if name in rest}
+    ids = {name: value for name, value in checked.items() if value is not None}
     if not ids:
         raise InvalidInput(
             "filters must contain at least one of: user_id, agent_id, run_id. "
             "Example: filters={'user_id': 'u1'}"
         )
-    return ids, _read(given)
+    return ids, _read(rest)
 
 
 def _read(filters: Mapping[str, Any], depth: int = 0) -> Join:
     if depth > _DEEPEST:
         raise InvalidInput(f"filters are nested more than {_DEEPEST} deep", hint="simplify them")
     parts: list[Wanted] = []
-    for name, given in filters.items():
-        value = _plain(given)
+    for name, wanted in filters.items():
+        value = _plain(wanted)
         if name in _JOINS:
             parts.append(_read_joined(name, value, depth + 1))
             continue
         _check_name(name, value)
         if isinstance(value, Mapping):
-            parts += [_read_test(name, operator, own) for operator, own in value.items()]
+            parts += [_read_test(name, operator, compared) for operator, compared in value.items()]
         elif isinstance(value, list):
             parts.append(Test(name, "in", value))
         elif value != "*":
@@ -204,11 +204,11 @@ def _tier_name(value: Any) -> Any:
     return value if tier is None else TIER_NAMES[tier]
 
 
-def _contains(own: Any, value: Any, *, folded: bool) -> bool:
-    fold: Callable[[Any], Any] = _folded if folded else lambda each: each
-    if isinstance(own, str):
-        return isinstance(value, str) and fold(value) in fold(own)
-    return isinstance(own, list) and any(_same(fold(each), fold(value)) for each in own)
+def _contains(kept: Any, value: Any, *, folded: bool) -> bool:
+    fold: Callable[[Any], Any] = _folded if folded else lambda element: element
+    if isinstance(kept, str):
+        return isinstance(value, str) and fold(value) in fold(kept)
+    return isinstance(kept, list) and any(_same(fold(element), fold(value)) for element in kept)
 
 
 def _folded(value: Any) -> Any:
@@ -241,11 +241,11 @@ class Traits(NamedTuple):
     def of(cls, metadata: Iterable[Metadata | None]) -> "Traits":
         """The traits of memories with this metadata."""
         values = False
-        for own in metadata:
-            if own is not None:
-                beside = own.get(VALUE)
+        for entries in metadata:
+            if entries is not None:
+                beside = entries.get(VALUE)
                 values = values or beside is not None
-                if EXPIRES in own or (isinstance(beside, str) and EXPIRES in beside):
+                if EXPIRES in entries or (isinstance(beside, str) and EXPIRES in beside):
                     return cls(True, True)  # the rest may have anything
         return cls(False, values)
 
@@ -264,15 +264,17 @@ class Seen(NamedTuple):
 
     def matches(self, metadata: Metadata, /) -> bool:
         """Whether the condition holds."""
-        own, beside = metadata, metadata.get(VALUE)
+        entries, beside = metadata, metadata.get(VALUE)
         if isinstance(beside, str) and any(name in beside for name in self.names):
             everything = whole(metadata).items()
-            own = {name: each for name, each in everything if not isinstance(each, dict | list)}
+            entries = {
+                name: value for name, value in everything if not isinstance(value, dict | list)
+            }
         if self.today is not None:
-            last = own.get(EXPIRES)
+            last = entries.get(EXPIRES)
             if isinstance(last, str) and last < self.today:
                 return False
-        return self.condition is None or self.condition.matches(own)
+        return self.condition is None or self.condition.matches(entries)
 
 
 def seen(
@@ -280,10 +282,10 @@ def seen(
 ) -> tuple[Condition | None, Join | None]:
     """The bank's condition, and what is left to be tested: None if nothing is."""
     condition, left = _condition(ids, wanted)
-    found = list(traits)
-    if not any(each.has_dates for each in found):
+    known = list(traits)
+    if not any(one.has_dates for one in known):
         today = None
-    has_values = condition is not None and any(each.has_values for each in found)
+    has_values = condition is not None and any(one.has_values for one in known)
     if today is None and not has_values:
         return condition, left
     names = [EXPIRES, *map(kept_name, {*ids, *wanted.names()})]
@@ -292,13 +294,13 @@ def seen(
 
 
 def _condition(ids: dict[str, str], wanted: Join) -> tuple[Condition | None, Join | None]:
-    own: dict[str, Any] = {f"metadata.{kept_name(name)}": ids[name] for name in ids}
+    of_ids: dict[str, Any] = {f"metadata.{kept_name(name)}": ids[name] for name in ids}
     native = wanted.translated()
     if native is not None:
         try:
             return parse_condition(
-                {"$and": [own, native]} if own and native else own or native
+                {"$and": [of_ids, native]} if of_ids and native else of_ids or native
             ), None
         except InvalidInput:  # it is longer or deeper than the bank's conditions may be
             pass
-    return parse_condition(own), wanted
+    return parse_condition(of_ids), wanted

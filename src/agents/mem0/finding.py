@@ -27,13 +27,16 @@ class Finder:
 
     def all(self, ids: dict[str, str], wanted: Join, today: str | None) -> list[Memory]:
         """All memories with these ids that pass, oldest first."""
-        found = []
+        passing = []
         for part in self._scopes.parts(ids):
             only, test = self._filter(part, wanted, 0.0, today)
             for agent in part.agents:
-                own = [each for each in self._bank.agent(agent).all() if only.allows(each)]
-                found += own if test is None else [each for each in own if self._passes(each, test)]
-        return sorted(found, key=lambda each: (_created(each), id_of(each)))
+                passing += [
+                    memory
+                    for memory in self._bank.agent(agent).all()
+                    if only.allows(memory) and (test is None or self._passes(memory, test))
+                ]
+        return sorted(passing, key=lambda memory: (_created(memory), id_of(memory)))
 
     def best(
         self,
@@ -45,17 +48,17 @@ class Finder:
         today: str | None,
     ) -> list[Hit]:
         """The memories with these ids that pass and match the query best; pinned ones first."""
-        found: list[Hit] = []
+        hits: list[Hit] = []
         parts = list(self._scopes.parts(ids)) if limit else []
         for part in parts:
             only, test = self._filter(part, wanted, least, today)
             if test is None and least:
-                found += self._hits(part.agents, query, limit, only)
+                hits += self._hits(part.agents, query, limit, only)
             else:
-                found += self._tested(part.agents, query, limit, only, test)
+                hits += self._tested(part.agents, query, limit, only, test)
         if len(parts) == 1 and len(parts[0].agents) == 1:  # in this order already
-            return found[:limit]
-        return sorted(found, key=_place)[:limit]
+            return hits[:limit]
+        return sorted(hits, key=_place)[:limit]
 
     def scored(
         self,
@@ -79,8 +82,8 @@ class Finder:
                 most = min(limit, self._most(agent))
                 request = SearchRequest([agent], [query], most, None, only, bare=True)
                 (rows,) = self._bank.engine.found(request).accesses
-                given = [] if rows.rows is None else rows.rows[:limit].tolist()
-                outlines = self._bank.engine.state.block(agent).outlines(given)
+                shown = [] if rows.rows is None else rows.rows[:limit].tolist()
+                outlines = self._bank.engine.state.block(agent).outlines(shown)
                 return list(zip(outlines, rows.scores.tolist(), strict=False))
         hits = self.best(query, limit, ids, wanted, least, today)
         return [(hit.memory, hit.score) for hit in hits]
@@ -89,12 +92,13 @@ class Finder:
         """How each hit was scored, under mem0's names; the parts of a cold one are not known."""
         scores: dict[str, Explanation] = {}
         for agent in dict.fromkeys(hit.memory.agent_id for hit in hits):
-            scores |= {each.memory.id: each for each in self._bank.agent(agent).explain(query, 0)}
+            explanations = self._bank.agent(agent).explain(query, 0)
+            scores |= {explained.memory.id: explained for explained in explanations}
         for hit in hits:
-            own, is_cold = scores[hit.memory.id], hit.memory.temperature is Temperature.COLD
+            score, is_cold = scores[hit.memory.id], hit.memory.temperature is Temperature.COLD
             yield {
-                "semantic_score": None if is_cold else own.vector,
-                "bm25_score": None if is_cold else own.keyword,
+                "semantic_score": None if is_cold else score.vector,
+                "bm25_score": None if is_cold else score.keyword,
                 "entity_boost": 0.0,
                 "raw_score": hit.boosted_score,
                 "max_possible_score": 1.0,
@@ -114,32 +118,32 @@ class Finder:
     ) -> list[Hit]:
         """The best hits that pass what the bank's search can't test; only they are used."""
         bank = self._bank.engine
-        found = []
+        given = []
         with bank.observing():
             for agent in agents:
                 hits = self._related(query, self._hits([agent], query, self._most(agent), only))
                 passing = [hit for hit in hits if test is None or self._passes(hit.memory, test)]
-                found.append(passing[:limit])
+                given.append(passing[:limit])
         used = [
-            ([hit.memory.sequence for hit in hits], [hit.score for hit in hits]) for hits in found
+            ([hit.memory.sequence for hit in hits], [hit.score for hit in hits]) for hits in given
         ]
         bank.used(agents, [Accesses.of(used)])
-        return [hit for hits in found for hit in hits]
+        return [hit for hits in given for hit in hits]
 
     def _related(self, query: str, hits: Iterable[Hit]) -> list[Hit]:
         """The hits without those whose cosine is below 0, which the bank scores 0.
 
         mem0's threshold of 0 leaves them out, where its store gives cosines. Pinned memories stay.
         """
-        found = list(hits)
-        doubtful = [h.memory for h in found if not h.score and h.memory.tier is not Tier.PINNED]
+        listed = list(hits)
+        doubtful = [h.memory for h in listed if not h.score and h.memory.tier is not Tier.PINNED]
         cosines = self._bank.engine.search.cosines(query, doubtful)
-        away = {each.id for each, cosine in zip(doubtful, cosines, strict=True) if cosine < 0}
-        return [hit for hit in found if hit.memory.id not in away]
+        away = {memory.id for memory, cosine in zip(doubtful, cosines, strict=True) if cosine < 0}
+        return [hit for hit in listed if hit.memory.id not in away]
 
     def _passes(self, memory: Memory, test: Join) -> bool:
-        own = payload(memory, self._scopes.owner(memory.agent_id))
-        return test.holds({**own, "memory": memory.content, "data": memory.content})
+        entries = payload(memory, self._scopes.owner(memory.agent_id))
+        return test.holds({**entries, "memory": memory.content, "data": memory.content})
 
     def _filter(
         self, part: Part, wanted: Join, least: float, today: str | None
@@ -174,8 +178,8 @@ class Finder:
 
 
 def _created(memory: Memory) -> str:
-    own = memory.metadata
-    return str((own if CREATED in own else whole(own)).get(CREATED, ""))
+    metadata = memory.metadata
+    return str((metadata if CREATED in metadata else whole(metadata)).get(CREATED, ""))
 
 
 def _place(hit: Hit) -> tuple[bool, float, float]:

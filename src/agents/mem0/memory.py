@@ -114,24 +114,24 @@ class Memory:
             )
         date = checked_date(expiration_date)
         ids = required(checked_ids({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}))
-        own = without_ids(metadata, {})
+        entries = without_ids(metadata, {})
         if date is not None:
-            own["expiration_date"] = date
+            entries["expiration_date"] = date
         check_memory_type(memory_type)
         chat = chat_of(messages)
         if memory_type == PROCEDURAL and "agent_id" in ids:
-            own["memory_type"] = PROCEDURAL
+            entries["memory_type"] = PROCEDURAL
             texts = self._extracted(ids, chat, prompt, procedural=True)
         elif self._infer if infer is None else infer:
             texts = self._extracted(ids, chat, prompt or self._instructions, procedural=False)
         else:
-            return {"results": self._add(ids, own, said(chat), "message")}
-        return {"results": self._add(ids, own, [(text, {}) for text in texts], "fact")}
+            return {"results": self._add(ids, entries, said(chat), "message")}
+        return {"results": self._add(ids, entries, [(text, {}) for text in texts], "fact")}
 
     def _add(
         self,
         ids: dict[str, str],
-        own: dict[str, Any],
+        entries: dict[str, Any],
         texts: list[tuple[Any, dict[str, Any]]],
         kind: str,
     ) -> list[dict[str, Any]]:
@@ -143,8 +143,8 @@ class Memory:
         rest = {name: value for name, value in ids.items() if name != owner.name}
         rows = []
         for text, said_so in texts:
-            times = {} if "created_at" in own else {"created_at": self._now().isoformat()}
-            metadata, value, tier = kept({**own, **times, **said_so, **rest})
+            times = {} if "created_at" in entries else {"created_at": self._now().isoformat()}
+            metadata, value, tier = kept({**entries, **times, **said_so, **rest})
             options = {"kind": kind, "value": value or None}
             rows.append((text, tier, metadata, options))
         if text_of(agent.agent_id) is not None:
@@ -190,8 +190,8 @@ class Memory:
         _check_numbers(None, top_k)
         ids, wanted = read_filters(filters)
         with self.bank.engine.using():
-            found = self._finder.all(ids, wanted, None if show_expired else self._today())
-            return {"results": [self._item(memory) for memory in found[:top_k]]}
+            memories = self._finder.all(ids, wanted, None if show_expired else self._today())
+            return {"results": [self._item(memory) for memory in memories[:top_k]]}
 
     def search(
         self,
@@ -232,8 +232,8 @@ class Memory:
                 for result, parts in zip(results, details, strict=True):
                     result["score_details"] = parts
             else:
-                found = self._finder.scored(*about)
-                results = [self._item(memory, score=score) for memory, score in found]
+                memories = self._finder.scored(*about)
+                results = [self._item(memory, score=score) for memory, score in memories]
         return {"results": results}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -268,20 +268,20 @@ class Memory:
                     f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'"
                 )
             now = payload(memory, self._scopes.owner(memory.agent_id))
-            given = without_ids(metadata, now)
+            changes = without_ids(metadata, now)
             if expiration_date is not _UNSET:
-                given["expiration_date"] = checked_date(expiration_date)
+                changes["expiration_date"] = checked_date(expiration_date)
             owner = self._scopes.owner(memory.agent_id).name
             times = {"created_at": now["created_at"], "updated_at": self._now().isoformat()}
-            own = {name: value for name, value in now.items() if name != owner}
-            found = kept({**own, **given, **times})
-            tier = Tier.NORMAL if found.tier is None else found.tier
+            entries = {name: value for name, value in now.items() if name != owner}
+            new = kept({**entries, **changes, **times})
+            tier = Tier.NORMAL if new.tier is None else new.tier
             self._agent(memory).update(
                 memory.id,
                 memory.content if text is None else text,
-                tier if "tier" in given else None,
-                found.metadata,
-                value=found.value if found.value or isinstance(memory.value, dict) else None,
+                tier if "tier" in changes else None,
+                new.metadata,
+                value=new.value if new.value or isinstance(memory.value, dict) else None,
             )
         return {"message": "Memory updated successfully!"}
 
@@ -488,7 +488,7 @@ def chat_of(messages: Any) -> list[dict[str, Any]]:
     if isinstance(messages, Mapping):
         messages = [messages]
     _check_list(messages)
-    found = []
+    chat = []
     for message in messages:
         text = _text(message.get("content"))
         if text is None or message.get("role") is None:
@@ -496,21 +496,21 @@ def chat_of(messages: Any) -> list[dict[str, Any]]:
         else:
             in_parts = not isinstance(message["content"], str)
             name = {} if in_parts else {"name": message.get("name")}
-            found.append({"role": message["role"], "content": text, **name})
-    return found
+            chat.append({"role": message["role"], "content": text, **name})
+    return chat
 
 
 def _check_list(messages: Any) -> None:
     """Raise mem0's error for what is not a list of messages, before anything of it is stored."""
-    given = type(messages).__name__
+    wrong = type(messages).__name__
     if isinstance(messages, list):
         odd = [each for each in messages if not isinstance(each, Mapping)]
-        given = f"list[{type(odd[0]).__name__}]" if odd else ""
-    if given:
+        wrong = f"list[{type(odd[0]).__name__}]" if odd else ""
+    if wrong:
         raise invalid_request(
             "messages must be str, dict, or list[dict]",
             "VALIDATION_003",
-            {"provided_type": given, "valid_types": ["str", "dict", "list[dict]"]},
+            {"provided_type": wrong, "valid_types": ["str", "dict", "list[dict]"]},
             "Convert your input to a string, dictionary, or list of dictionaries.",
         )
 
@@ -564,8 +564,8 @@ def bank_of(
             hint="leave reranker out of the config",
         )
     for name in ("embedder", "llm"):
-        if own := config.get(name):
-            settings.setdefault(name, _section(own, name))
+        if section := config.get(name):
+            settings.setdefault(name, _section(section, name))
     store = _section(config.get("vector_store") or {"provider": "chroma"}, "vector_store")
     path = store["config"].get("path")
     if path is None and store["config"]:
@@ -578,7 +578,7 @@ def bank_of(
     return MemoryBank.open(Path(f"{path}.tiermem") if folder is None else folder, **settings)
 
 
-def _section(own: Any, name: str) -> dict[str, Any]:
-    if not isinstance(own, Mapping) or not isinstance(own.get("provider"), str):
+def _section(section: Any, name: str) -> dict[str, Any]:
+    if not isinstance(section, Mapping) or not isinstance(section.get("provider"), str):
         raise ConfigError(f"{name} of mem0's config names no provider", hint="name one")
-    return {"provider": own["provider"], "config": dict(own.get("config") or {})}
+    return {"provider": section["provider"], "config": dict(section.get("config") or {})}

@@ -105,23 +105,23 @@ def payload(memory: Memory | Outline, owner: Owner) -> dict[str, Any]:
 
 def item(memory: Memory | Outline, owner: Owner, **score: float | None) -> dict[str, Any]:
     """A memory as a result shows it."""
-    own = payload(memory, owner)
+    entries = payload(memory, owner)
     digest = hashlib.md5(memory.content.encode(), usedforsecurity=False).hexdigest()
-    found = {
+    result = {
         "id": id_of(memory),
         "memory": memory.content,
         "hash": digest,
         "metadata": None,
         **score,
-        "created_at": own.pop("created_at"),
-        "updated_at": own.pop("updated_at"),
+        "created_at": entries.pop("created_at"),
+        "updated_at": entries.pop("updated_at"),
     }
     for name in _SHOWN:
-        if name in own:
-            found[name] = own.pop(name)
-    if own:
-        found["metadata"] = {n: value for n, value in own.items() if n not in _DERIVED} or None
-    return found
+        if name in entries:
+            result[name] = entries.pop(name)
+    if entries:
+        result["metadata"] = {n: value for n, value in entries.items() if n not in _DERIVED} or None
+    return result
 
 
 def id_of(memory: Memory | Outline) -> str:
@@ -219,16 +219,16 @@ def _key(memory: Memory | None, memory_id: str) -> str:
 
 
 def _row(memory: Memory, event: str, old: str | None, new: str | None) -> dict[str, Any]:
-    own: Mapping[str, Any] = payload(memory, Owner("user_id", ""))
+    entries: Mapping[str, Any] = payload(memory, Owner("user_id", ""))
     return {
         "id": memory.id if event != "DELETE" else f"{memory.id}-deleted",
         "memory_id": id_of(memory),
         "old_memory": old,
         "new_memory": new,
         "event": event,
-        "created_at": own["created_at"],
-        "updated_at": own["updated_at"],
+        "created_at": entries["created_at"],
+        "updated_at": entries["updated_at"],
         "is_deleted": event == "DELETE",
-        "actor_id": own.get("actor_id"),
-        "role": own.get("role"),
+        "actor_id": entries.get("actor_id"),
+        "role": entries.get("role"),
     }

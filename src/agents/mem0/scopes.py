@@ -51,14 +51,14 @@ def checked_id(value: Any, name: str) -> str | None:
 
 def checked_ids(given: Mapping[str, Any]) -> dict[str, str]:
     """The ids of a call that stores or deletes: one at least, and each of them one id."""
-    found = {name: checked_id(given.get(name), name) for name in IDS}
-    for name, value in found.items():
+    ids = {name: checked_id(given.get(name), name) for name in IDS}
+    for name, value in ids.items():
         if value == ANYBODY:
             raise InvalidInput(
                 f"Invalid {name}: '*' stands for every {name} in filters, and is nobody's id",
                 hint="use reset() to delete the memories of all",
             )
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in ids.items() if value is not None}
 
 
 def required(ids: dict[str, str]) -> dict[str, str]:
@@ -108,11 +108,11 @@ class Scopes:
         first = next((name for name in IDS if name in wanted), None)
         before = IDS if first is None else IDS[: IDS.index(first)]
         if first is not None:
-            own = self._names.agent_id(_text(Owner(first, wanted[first])))
-            yield Part([own], {name: wanted[name] for name in wanted if name != first})
+            agent_id = self._names.agent_id(_text(Owner(first, wanted[first])))
+            yield Part([agent_id], {name: wanted[name] for name in wanted if name != first})
         agents = self.agents() if before else []
-        if found := [agent for agent in agents if self.owner(agent).name in before]:
-            yield Part(found, wanted)
+        if owners := [agent for agent in agents if self.owner(agent).name in before]:
+            yield Part(owners, wanted)
 
     def agents(self) -> list[str]:
         """The agents of the bank that stand for an owner: all but the directory of names."""

@@ -86,9 +86,9 @@ class KeptMemories:
 def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def look(self: KeptMemories, *arguments: Any, **options: Any) -> Any:
-        own = self._memory
-        with own.engine.observing():
-            return method(own, *arguments, **options)
+        memory = self._memory
+        with memory.engine.observing():
+            return method(memory, *arguments, **options)
 
     return look
 
@@ -387,8 +387,8 @@ class Memories:
         self._attach(agent)
 
     def _attach(self, agent: "Agent") -> None:
-        own = getattr(agent, "memory", None)
-        if isinstance(own, MesaMemory) and own.is_of(self._run):
+        former = getattr(agent, "memory", None)
+        if isinstance(former, MesaMemory) and former.is_of(self._run):
             return  # Mesa registers some agents again
         if hasattr(agent, "memory"):
             raise InvalidInput(
@@ -421,7 +421,7 @@ class Memories:
         """The metrics; the run asks for them at the end of a step."""
         self._welcome()
         model = self._model
-        return {name: _measured(model, name, own) for name, own in self._metrics.items()}
+        return {name: _measured(model, name, metric) for name, metric in self._metrics.items()}
 
     def _reporter(self, name: str) -> Callable[["Model"], object]:
         """A plain function: some versions of Mesa call anything else without the model."""
@@ -472,15 +472,15 @@ def _class_and_number(agent: "Agent") -> str:
     return f"{type(agent).__name__}_{agent.unique_id}"
 
 
-def _measured(model: "Model", name: str, own: Any) -> object:
-    if callable(own):
-        return own(model)
+def _measured(model: "Model", name: str, metric: Any) -> object:
+    if callable(metric):
+        return metric(model)
     try:
-        return getattr(model, own)
+        return getattr(model, metric)
     except AttributeError as error:
-        if error.obj is not model or error.name != own:  # of a property of the model
+        if error.obj is not model or error.name != metric:  # of a property of the model
             raise
     raise InvalidInput(
-        f"the metric {name!r:.60} is the attribute {own!r:.60}, which the model does not have",
+        f"the metric {name!r:.60} is the attribute {metric!r:.60}, which the model does not have",
         hint="name an attribute, or give a function of the model",
     )
