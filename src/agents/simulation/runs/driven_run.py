@@ -195,9 +195,9 @@ class OutsideRun:
             )
         if not self.record:
             self._record_beginning()
-        self._is_inside = self._has_failed = True  # until the tick is committed
         try:
             with self.bank.transaction():
+                self._is_inside = self._has_failed = True  # until the tick is committed
                 for doing in self._doings.values():
                     doing.query, doing.given = None, Hits()
                 self.bank.advance(self.bank.tick + 1)
