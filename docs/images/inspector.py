@@ -50,10 +50,11 @@ def main() -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if options.dark else "light"}
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
-        def take(name: str, view: str, ready: str) -> None:
+        def take(name: str, view: str, *ready: str) -> None:
             """A picture of a view, as soon as it shows what is waited for."""
             browser.go(f"#/{view}")
-            browser.shows(ready)
+            for each in ready:
+                browser.shows(each)
             time.sleep(1)  # curves and graphs are drawn
             shot = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
             shot.quantize(256).save(options.out / f"inspector-{name}.png", optimize=True)
@@ -63,9 +64,11 @@ def main() -> None:
             warning = bank.agent("agent_03").all("pinned")[0].id
         with served(market, other) as address:
             browser.open(address)
-            take("agent", "agent/agent_03?t=60", "#memories[data-ready=true] .row")
+            rows = "#memories[data-ready=true] .row"
+            take("agent", "agent/agent_03?t=60", rows, ".part[data-part=did]")
             take("memory", f"memory/{warning}?t=60", "#memory-text")
-            take("compare", "compare/agent_00?t=61", ".frame[data-view=compare] canvas")
+            curves = ".frame[data-view=compare] canvas"
+            take("compare", "compare/agent_00?t=61", curves, "[data-side='1']")
             take("overview", "overview?t=16", ".frame[data-view=overview] canvas")  # all is read
         with served(rumor) as address:
             browser.open(address)

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import importlib.util
 import json
 import re
 import shutil
@@ -19,6 +20,7 @@ from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
+from agents.errors import NotInstalled
 from agents.interfaces.inspector import server
 from agents.interfaces.inspector.export import Nodes, exported
 from agents.interfaces.inspector.page_files import hash_of
@@ -149,6 +151,27 @@ def test_hostile_texts_stay_data_in_an_export(tiermem: Command, tmp_path: Path) 
     last = _contents(text)["about?"]["runs"][0]["last_tick"]
     rows = _contents(text)[f"memories?agent=eve&run=0&tick={last}"]["rows"]
     assert [row["text"] for row in rows] == [hostile]
+
+
+def test_a_bank_alone_is_looked_at_without_the_packages_of_simulations(
+    small: Path, tiermem: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemoryBank.open("bank", storage={"sync": "manual"}) as bank:
+        bank.agent("eve").add("the mill burns")
+    find, lacking = importlib.util.find_spec, {"pyarrow", "scipy"}
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in lacking else find(name)
+    )
+    with looked_at(tmp_path / "bank") as site:
+        assert ask(site, "memories", agent="eve", tick=0)["total"] == 1
+        with pytest.raises(NotInstalled, match="to study a population"):
+            ask(site, "population", tick=0)
+    assert tiermem("inspect", "bank", "--export", "bank.html", "-q").code == 0
+    found = _contents((tmp_path / "bank.html").read_text())
+    assert "memories?agent=eve&run=0&tick=0" in found
+    assert "population?run=0&tick=0" not in found
+    refused = tiermem("inspect", small, "--export", "run.html", "-q")
+    assert refused.is_one_error(1, "pyarrow", "pip install 'tiermem[simulation]'")
 
 
 @pytest.mark.slow

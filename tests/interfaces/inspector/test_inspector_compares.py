@@ -74,6 +74,7 @@ def test_two_runs_part_where_diff_says(market: Path, tmp_path: Path) -> None:
         found = ask(site, "compare", agent="agent_02", tick=40)
         parting = found["first_difference"]
         assert (parting["tick"], parting["agent"]) == (told.parted, "agent_02")
+        assert parting["what"] == "decision", "what it remembered of it follows from that"
         for name, memories in (("only_left", told.only_first), ("only_right", told.only_second)):
             own = [memory.id for memory in memories if memory.agent_id == "agent_02"]
             assert [row["id"] for row in found[name]] == own

@@ -63,10 +63,10 @@ class Parting:
         (ours, we), (theirs, they) = (_in_tick(run, tick) for run in self._runs)
         left, right = self._runs
         for agent in left.agents:
-            if ours.get(agent) != theirs.get(agent):
-                return {"agent": agent, "what": "memories"}
             if we.get(agent) != they.get(agent):
                 return {"agent": agent, "what": "decision"}
+            if ours.get(agent) != theirs.get(agent):
+                return {"agent": agent, "what": "memories"}
         if left.agents != right.agents:
             return {"agent": None, "what": "agents"}
         return {"agent": None, "what": "settings or the world's numbers"}

@@ -3,6 +3,7 @@
 import base64
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
-from ...errors import ConfigError, RunError
+from ...errors import ConfigError, NotInstalled, RunError
 from ...memory.records import Memory
 from ...storage.files import SHARED_MODE, replace_file
 from ...storage.interrupts import gc_paused
@@ -200,7 +201,8 @@ def _of_run(
     for tick in ticks:
         key, given = _key("tick", run=number, tick=tick)
         yield key, happened(run, Parameters(given))
-        yield _asked(inspection, "population", run=number, tick=tick)
+        with suppress(NotInstalled):  # the page says that the file lacks it
+            yield _asked(inspection, "population", run=number, tick=tick)
     most = _MOST_LIVES // max(1, len(_owners(run)))
     newest = "SELECT sequence FROM memories WHERE agent = ? ORDER BY sequence DESC LIMIT ?"
     for agent in _owners(run):

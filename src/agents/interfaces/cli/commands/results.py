@@ -165,7 +165,8 @@ def inspect(
     --export, the same page goes into one file that opens without a server. Of a damaged run, both
     show what is whole, and say what is not.
     """
-    need("pyarrow", "scipy")
+    if not (folder / "journal.db").is_file():  # a bank alone is looked at without them
+        need("pyarrow", "scipy")
     folders = [folder] if other is None else [folder, other]
     from ...inspector.inspection import Inspection
 

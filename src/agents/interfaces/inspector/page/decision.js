@@ -34,7 +34,7 @@ function Act({ act, run }) {
 
 /** @param {{decision: Decision, run?: number}} props */
 export function DecisionParts({ decision, run }) {
-  const { note, observed, heard, errors, facts, query, given, reasons, asked, did, outcome, told, saved, insights } = decision;
+  const { note, observed, heard, errors, facts, query, given, reasons, asked, did, told, saved, insights } = decision;
   const left = Object.entries(reasons ?? {});
   const hasFacts = facts && Object.keys(facts).length > 0;
   return html`<div class="decision" data-tick=${decision.tick} data-agent=${decision.agent}>
@@ -55,7 +55,6 @@ export function DecisionParts({ decision, run }) {
         ${ask.found?.length > 0 ? html`<${GivenTable} rows=${ask.found} run=${run} />` : html`<p class="soft">found nothing</p>`}</div>`,
     )}<//>`}
     ${did?.length > 0 && html`<${Part} name="did" title="Did"><ul class="acts">${did.map((act) => html`<${Act} act=${act} run=${run} />`)}</ul><//>`}
-    ${outcome?.length > 0 && html`<${Part} name="outcome" title="What came of it"><${Texts} texts=${outcome} /><//>`}
     ${told?.length > 0 && html`<${Part} name="told" title="Others told it"><${Texts} texts=${told} /><//>`}
     ${saved?.length > 0 && html`<${Part} name="saved" title="Saved"><${Texts} texts=${saved} /><//>`}
     ${insights?.length > 0 && html`<${Part} name="insights" title="Concluded"><${Texts} texts=${insights} /><//>`}
