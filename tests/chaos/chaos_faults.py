@@ -182,7 +182,7 @@ def torn_log(play: Round) -> Iterator[Outcome]:
 
 def two_files(play: Round) -> Iterator[Outcome]:
     """The same, and a record of the last commit is damaged or deleted as well."""
-    yield from _torn(play, "two-files", "journal.db-head", "bank.head", "bank.id")
+    yield from _torn(play, "two-files", "journal.db-head", "bank.head")
 
 
 def _torn(play: Round, fault: str, *others: str) -> Iterator[Outcome]:

@@ -12,6 +12,7 @@ import pytest
 from damaged_journals import AGENTS, OPTIONS, PAGE, damages, listing, make, place, untyped
 
 from agents import BankDamaged, BankError, BankNotFound, InvalidInput, Memory, MemoryBank
+from agents.bank import history
 from agents.exchange.salvage import Salvaged, salvage
 from agents.storage.state.ledger import Ledger
 from banks import MakeBank, change
@@ -270,7 +271,7 @@ def test_a_refused_opening_leaves_the_log_of_a_killed_process(copy: Path) -> Non
 
 # A journal that was lost
 
-MARKS = ("bank.id", "bank.head", "journal.db-head")
+MARKS = ("bank.head", "journal.db-head")
 """The files that show that a bank was made."""
 
 
@@ -297,6 +298,27 @@ def test_a_lost_journal_is_damage_and_its_checkpoints_are_named(tmp_path: Path, 
     assert listing(folder) == before
     with MemoryBank.restore(tmp_path / "kept.tmck", folder, **OPTIONS) as bank:
         assert bank.state_hash() == state
+
+
+def test_a_bank_that_went_back_and_lost_its_journal_is_still_known_by_its_id(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, **OPTIONS) as bank:
+        bank.agent("alice").add("x")
+        bank.checkpoint(tmp_path / "kept.tmck")
+        bank.advance(1)
+        identity = bank.engine.journal.get("bank")["id"]
+    with MemoryBank.open(tmp_path / "other", **OPTIONS) as bank:
+        bank.checkpoint(folder / "others.tmck")
+    history.rewind(folder, 0)
+    (folder / "journal.db").unlink()
+    with pytest.raises(BankDamaged, match="the journal was lost") as raised:
+        MemoryBank.open(folder, **OPTIONS)
+    assert "kept.tmck" in raised.value.hint
+    assert "others.tmck" not in raised.value.hint
+    with MemoryBank.restore(tmp_path / "kept.tmck", folder, **OPTIONS) as bank:
+        assert bank.engine.journal.get("bank")["id"] == identity
 
 
 def test_notes_that_a_person_wrote_are_no_lost_bank(tmp_path: Path) -> None:

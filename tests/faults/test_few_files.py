@@ -56,7 +56,7 @@ def test_opening_a_bank_sweeps_what_dead_processes_left(tmp_path: Path, dead: in
     MemoryBank.open(folder, storage=MANUAL).close()
     left = [
         f".one.tmck.{dead}.tmp", f".tokens.json.{dead}.0a1b2c3d.tmp", "journal.db.restoring",
-        "journal.db.restoring-wal", f".bank.id.{dead}.tmp",
+        "journal.db.restoring-wal", f".bank.head.{dead}.0a1b2c3d.tmp",
     ]  # fmt: skip
     kept = [
         f".one.tmck.{os.getpid()}.tmp", f".mine.{dead}.tmp", f"one.tmck.{dead}.tmp",

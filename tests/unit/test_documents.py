@@ -256,7 +256,7 @@ def test_the_module_page_names_every_file_of_a_bank(tmp_path: Path) -> None:
         bank.agent("alice").notes.append("a note", "MEMORY.md")
         tokens.create(tmp_path / "bank", "alice")
         names = {path.name for path in (tmp_path / "bank").iterdir()}
-    assert len(names) == 9
+    assert len(names) == 8
     assert [name for name in names - {"notes"} if f"`{name}`" not in page] == []
     assert "`notes/AGENT/MEMORY.md`" in page
 

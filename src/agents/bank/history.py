@@ -17,7 +17,7 @@ from ..errors import BankError, BankNotFound, InvalidInput
 from ..memory.records import Reembedding
 from ..memory.requests import check_whole
 from ..storage import checkpoint
-from ..storage.beside_journal import lost_journal, mark
+from ..storage.beside_journal import lost_journal
 from ..storage.embedding import Embedder
 from ..storage.files import BankLock, lock_folder, make_folder
 from ..storage.journal.journal import Journal
@@ -70,9 +70,9 @@ def branch(folder: Path, tick: int, into: Path) -> None:
         commit = journal.commit_of(check_whole("tick", tick))
         identity = with_new_id(journal.get("bank"))
         journal.rewind(commit, bank=identity, store=None, notes_unwritten=True)
+        journal.rest()
     finally:
         journal.close()
-    mark(into, identity["id"])
 
 
 def past(folder: Path, tick: int | None) -> Journal:

@@ -16,7 +16,7 @@ from ..engine.move import spill_all_over_limits
 from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
-from ..storage.beside_journal import lost_journal, mark
+from ..storage.beside_journal import lost_journal
 from ..storage.embedding import Embedder
 from ..storage.files import BankLock, lock_folder, sweep_bank
 from ..storage.journal.journal import Journal
@@ -104,7 +104,6 @@ class Opening:
                 clock.follow(engine)
             sweep_bank(path)
             _observe(engine)
-            mark(path, engine.id)
             engine.record_head()
             undo.pop_all()
         return engine

@@ -1,10 +1,11 @@
-"""What lies beside a journal: records of its last commit, the mark of its bank, its checkpoints.
+"""What lies beside a journal: records of its last commit and of its bank, and its checkpoints.
 
 SQLite reads its write-ahead log up to the first frame that is not whole, and takes the rest for
 never written. So damage in the log looks like a bank that ended earlier. The record tells. It is
 kept at three places, since one may be lost with the log, or be replaced by an older copy:
 ``journal.db-head`` has each commit, ``bank.head`` the last one when the bank was opened or closed,
-and ``tiermem.head`` in the folder of a local store the one up to which the store was written.
+and which bank that is, and ``tiermem.head`` in the folder of a local store the one up to which the
+store was written.
 
 ``journal.db-head`` has two slots, and a commit is written into the slot of the older one. A kill in
 the middle leaves the other slot whole, and the journal has the commit that was being written.
@@ -12,9 +13,9 @@ Before the first commit after an opening, ``journal.db-head`` is made whole, and
 says that commits come; a closing says that none came after its own. So a slot that is not whole
 beside a journal without a later commit, or no record where commits came, is damage, and no kill.
 
-The file ``bank.id`` holds the id of the bank, and is written when the bank has its journal on disk.
-A folder with the mark and without a journal has lost it, and so has one with a record of the last
-commit. A folder without any may hold notes that a person wrote before there is a bank.
+``bank.head`` is first written when the bank has its journal on disk, and a bank that goes back
+leaves its id there. A folder with a record and without a journal has lost the journal. A folder
+without any may hold notes that a person wrote before there is a bank.
 """
 
 import contextlib
@@ -135,6 +136,8 @@ class Acknowledged(NamedTuple):
     hash: bytes
     path: Path
     kind: bytes = _PLAIN
+    owner: str = ""
+    """The id of the bank, if the record says it."""
 
     def is_in(self, commit: int, digest: bytes) -> bool:
         """Whether a journal has it that ends with this commit, as far as its end shows."""
@@ -173,13 +176,16 @@ class Found(NamedTuple):
 class HeadRecord:
     """The record in the file at ``path``, of the bank ``owner`` if it says so.
 
+    With ``owner`` None, the record tells whose it is, also before the first commit.
+
     The commit is on disk before the record is written in place, and that is not synced: after a
     power cut it may be old, and never ahead. It costs one system call and no wait.
     """
 
-    def __init__(self, path: Path, owner: str = "") -> None:
+    def __init__(self, path: Path, owner: str | None = "") -> None:
         self.path = path
-        self._owner = owner.encode()
+        self.tells_owner = owner is None
+        self.owner = owner
         self._file = -1
         self._next = 0
         """The slot that the next commit is written into."""
@@ -192,21 +198,26 @@ class HeadRecord:
             return Found(self.path, False)
         except OSError:
             data = b""
-        record, check, owner = data[:_START], data[_START:_SIZE], data[_SIZE:]
-        if owner != self._owner and check == _check(record + owner):
+        record, check, written = data[:_START], data[_START:_SIZE], data[_SIZE:]
+        owner = written if self.owner is None else self.owner.encode()
+        if written != owner and check == _check(record + written):
             return Found(self.path, False)
-        size = _SIZE + len(self._owner)
+        size = _SIZE + len(owner)
         parts = [data[at : at + size] for at in range(0, len(data) or 1, size)]
         numbers = [_RECORD.unpack(part[:_START])[1] for part in parts if len(part) >= _START]
-        return Found(self.path, True, [self._read(part) for part in parts], numbers)
+        return Found(self.path, True, [self._read(part, owner) for part in parts], numbers)
 
-    def _read(self, data: bytes) -> Acknowledged | None:
-        record, check, owner = data[:_START], data[_START:_SIZE], data[_SIZE:]
-        if len(data) < _SIZE or owner != self._owner or check != _check(record + owner):
+    def _read(self, data: bytes, owner: bytes) -> Acknowledged | None:
+        record, check, written = data[:_START], data[_START:_SIZE], data[_SIZE:]
+        if len(data) < _SIZE or written != owner or check != _check(record + owner):
             return None
         kind, commit, digest = _RECORD.unpack(record)
         is_known = kind in (_PLAIN, _BUSY, _AT_REST)
-        return Acknowledged(commit, digest, self.path, kind) if is_known else None
+        return (
+            Acknowledged(commit, digest, self.path, kind, owner.decode("utf-8", "replace"))
+            if is_known
+            else None
+        )
 
     def read(self) -> Acknowledged | None:
         """What the file says; None if there is none, if it is not whole, or another bank's."""
@@ -214,9 +225,9 @@ class HeadRecord:
 
     def update(self, commit: int, digest: bytes, *, at_rest: bool = False) -> None:
         """Record a commit if the file says something else; ``at_rest`` says that no more came."""
-        own = Acknowledged(commit, digest, self.path, _AT_REST if at_rest else _PLAIN)
-        if commit and self.read() != own:
-            self._replace(own)
+        said = self._saying(commit, digest, _AT_REST if at_rest else _PLAIN)
+        if (commit or self.tells_owner) and self.read() != said:
+            self._replace(said)
 
     def begin(self, commit: int, digest: bytes) -> bool:
         """Make the file ready for :meth:`write`; False, and a word in the log, if it can't be.
@@ -225,7 +236,7 @@ class HeadRecord:
         """
         found = self.find()
         if len(found.slots) != 2 or None in found.slots:
-            if not self._replace(Acknowledged(commit, digest, self.path), slots=2):
+            if not self._replace(self._saying(commit, digest), slots=2):
                 return False
             found = self.find()
         try:
@@ -236,9 +247,9 @@ class HeadRecord:
         self._next = int(found.last is found.slots[0])
         return True
 
-    def expect_more(self, commit: int, digest: bytes) -> None:
-        """Say that commits come after this one."""
-        if not self._replace(Acknowledged(commit, digest, self.path, _BUSY)):
+    def expect_more(self, commit: int, digest: bytes, *, is_recorded: bool) -> None:
+        """Say that commits come after this one, if another record will have them."""
+        if not self._replace(self._saying(commit, digest, _BUSY if is_recorded else _PLAIN)):
             discard(self.path)  # it must not say that none came
 
     def write(self, commit: int, digest: bytes) -> None:
@@ -248,7 +259,7 @@ class HeadRecord:
         """
         if self._file < 0 and not self.begin(commit, digest):
             return
-        data = self._packed(Acknowledged(commit, digest, self.path))
+        data = _packed(self._saying(commit, digest))
         try:
             os.pwrite(self._file, data, self._next * len(data))
         except OSError as error:
@@ -256,32 +267,36 @@ class HeadRecord:
         else:
             self._next = 1 - self._next
 
-    def _replace(self, own: Acknowledged, slots: int = 1) -> bool:
+    def _saying(self, commit: int, digest: bytes, kind: bytes = _PLAIN) -> Acknowledged:
+        return Acknowledged(commit, digest, self.path, kind, self.owner or "")
+
+    def _replace(self, said: Acknowledged, slots: int = 1) -> bool:
         """Write the file anew: whoever reads it finds the old one or the new one."""
         self.close()
         try:
-            replace_file(self.path, self._packed(own) * slots)
+            replace_file(self.path, _packed(said) * slots)
             sync_folder(self.path.parent)
         except OSError as error:
             self._tell(error)
             return False
         return True
 
-    def _packed(self, own: Acknowledged) -> bytes:
-        record = _RECORD.pack(own.kind, own.commit, own.hash)
-        return record + _check(record + self._owner) + self._owner
-
     def _tell(self, error: OSError) -> None:
         logger.warning("the last commit could not be recorded in %s: %s", self.path, error)
 
     def forget(self) -> None:
-        """The journal is about to go back."""
+        """The journal is about to go back. What stays, if it tells so much, is whose journal."""
         self.close()
+        said = self.read() if self.tells_owner else None
         try:
-            self.path.unlink(missing_ok=True)
+            if said is not None and said.owner:
+                nothing = Acknowledged(0, bytes(32), self.path, owner=said.owner)
+                replace_file(self.path, _packed(nothing))
+            else:
+                self.path.unlink(missing_ok=True)
         except OSError as error:
             raise CommitFailed(
-                f"{self.path} could not be deleted ({error}), and so the journal can't go back; "
+                f"{self.path} could not be cleared ({error}), and so the journal can't go back; "
                 "nothing was changed"
             ) from error
 
@@ -300,7 +315,7 @@ def records_of(path: Path) -> list[HeadRecord]:
     """
     records = [HeadRecord(path.with_name(f"{path.name}-head"))]
     if path.name == "journal.db":  # and not one that will replace it
-        records.append(HeadRecord(path.with_name("bank.head")))
+        records.append(HeadRecord(path.with_name("bank.head"), None))
     return records
 
 
@@ -321,7 +336,7 @@ def doubt(found: Sequence[Found], head: int, digest: bytes) -> str | None:
     if not found:
         return None
     own, others = found[0], found[1:]
-    if any(each.last == (head, digest, each.path, _AT_REST) for each in others):
+    if any(each.last and each.last[:4] == (head, digest, each.path, _AT_REST) for each in others):
         return None
     may_have_more = own.last is None or own.last.commit >= head
     if own.is_there and None in own.slots and may_have_more:
@@ -338,55 +353,39 @@ def doubt(found: Sequence[Found], head: int, digest: bytes) -> str | None:
     return None
 
 
+def _packed(said: Acknowledged) -> bytes:
+    record, owner = _RECORD.pack(said.kind, said.commit, said.hash), said.owner.encode()
+    return record + _check(record + owner) + owner
+
+
 def _check(record: bytes) -> bytes:
     return zlib.crc32(record).to_bytes(4, "little")
 
 
-# The mark of a bank in its folder
+# The bank of a folder
 
 
-_FILE = "bank.id"
 _MOST_NAMED = 3
 
 
-def mark(folder: Path, bank_id: str) -> None:
-    """Say that the folder holds this bank; its journal is on disk.
-
-    A full disk is not an error: the bank can be used, and the next opening marks it.
-    """
-    if marked(folder) == bank_id:
-        return
-    temporary = folder / f".{_FILE}.{os.getpid()}.tmp"
-    with suppress(OSError):
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(f"{bank_id}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / _FILE)
-        sync_folder(folder)
-    discard(temporary)
-
-
-def marked(folder: Path) -> str | None:
-    """The id of the bank that was made in this folder; None if none was."""
-    try:
-        return (folder / _FILE).read_text("ascii", "replace").strip()
-    except OSError:
-        return None
+def bank_of(folder: Path) -> str | None:
+    """The id of the bank that was made in this folder; None if none was, or it can't be read."""
+    said = records_of(folder / "journal.db")[-1].read()
+    return said.owner if said is not None and said.owner else None
 
 
 def lost_journal(folder: Path) -> BankDamaged | None:
     """The error for a folder whose journal is gone or empty although a bank was made there.
 
-    The mark says so, or a record of the last commit, or a log. An empty journal beside checkpoints
-    is lost as well, without any of them.
+    A record says so, or a log. An empty journal beside checkpoints is lost as well, without any of
+    them.
     """
-    path, bank_id = folder / "journal.db", marked(folder)
+    path, bank_id = folder / "journal.db", bank_of(folder)
     is_there = path.is_file()
     if is_there and path.stat().st_size:
         return None
     left = [log_of(path), *[each.path for each in records_of(path)]]
-    was_bank = bank_id is not None or any(map(_has_bytes, left))
+    was_bank = any(map(_has_bytes, left))
     if not was_bank and not is_there:
         return None
     found = checkpoints_of(folder, bank_id)

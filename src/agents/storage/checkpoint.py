@@ -27,7 +27,7 @@ from ..errors import (
     CheckpointError,
     InvalidInput,
 )
-from .beside_journal import APPLICATION_ID, is_ours, mark, marked, records_of
+from .beside_journal import APPLICATION_ID, bank_of, is_ours, records_of
 from .columns.agent_columns import AgentColumns
 from .files import make_folder, sweep_files
 from .journal.file import SnapshotRow
@@ -370,6 +370,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
     """
     path, temporary = folder / "journal.db", folder / "journal.db.restoring"
     parts = [temporary.with_name(temporary.name + end) for end in ("", "-wal", "-shm")]
+    head, _, digest = checkpoint.head
     try:
         bank, store = _replaced(path, checkpoint.bank, same_bank)
         discard(*parts)
@@ -390,10 +391,13 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
         sync_file(temporary)
         # SQLite must not take the log of the old journal for the log of the new one.
         discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm")])
-        discard(*[each.path for each in reversed(records_of(path))])
+        records = records_of(path)
+        for record in reversed(records):
+            record.forget()
         temporary.replace(path)
         sync_folder(folder)
-        mark(folder, bank["id"])
+        records[-1].owner = bank["id"]
+        records[-1].update(head, bytes.fromhex(digest), at_rest=True)
     except OSError as error:
         raise CheckpointError(
             f"the checkpoint can't be restored into {folder}: {error}; nothing was changed"
@@ -414,7 +418,7 @@ def _replaced(
     if not path.exists():
         # A store without a journal: most likely this is the bank, and its journal is lost.
         lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
-        same_bank = same_bank or lost or marked(path.parent) == bank["id"]
+        same_bank = same_bank or lost or bank_of(path.parent) == bank["id"]
         return bank if same_bank else with_new_id(bank), None
     try:
         with closing(Journal(path)) as old:  # closing it also folds its log into the file

@@ -22,7 +22,7 @@ _LOCK = ".in-use"
 
 _HALF_MADE = re.compile(r"\..+\.\d+(?:\.old|\.[0-9a-f]+)?\.tmp")
 _OF_A_BANK = re.compile(
-    r"\.(?:.+\.tmck|tokens\.json|bank\.id|bank\.head|journal\.db-head)\.(\d+)(?:\.[0-9a-f]+)?\.tmp"
+    r"\.(?:.+\.tmck|tokens\.json|bank\.head|journal\.db-head)\.(\d+)(?:\.[0-9a-f]+)?\.tmp"
 )
 
 

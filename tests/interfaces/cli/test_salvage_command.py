@@ -102,7 +102,7 @@ def test_bad_input_is_one_clear_error(
     for name, data in (("noise", b"noise" * 5000), ("empty", b"")):
         Path(name).mkdir()
         (Path(name) / "journal.db").write_bytes(data)
-        (Path(name) / "bank.id").write_text("an id\n")
+        (Path(name) / "bank.head").write_text("an id\n")
     done = tiermem("store", "export", "--salvage", *arguments)
     assert done.code in (1, 2)
     assert said in done.err

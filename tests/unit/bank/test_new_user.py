@@ -62,7 +62,7 @@ def test_a_lost_journal_beside_a_full_store_is_not_taken_for_a_new_bank(
     for storage in ({}, MANUAL):
         with pytest.raises(BankDamaged, match="the journal was lost"):
             MemoryBank.open(tmp_path, storage=storage)
-    for name in ("bank.id", "bank.head", "journal.db-head"):
+    for name in ("bank.head", "journal.db-head"):
         (tmp_path / name).unlink()  # without, the store still shows that a bank was here
     with pytest.raises(BankDamaged, match="the journal was lost"):
         MemoryBank.open(tmp_path)

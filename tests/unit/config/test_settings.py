@@ -147,4 +147,4 @@ def test_manual_sync_writes_no_store_when_the_bank_closes(
     open_bank().close()
     names = {path.name for path in folder.iterdir()}
     journal = {f"journal.db{end}" for end in ("", "-wal", "-shm", "-head")}
-    assert names <= journal | {"bank.lock", "bank.id", "bank.head"}
+    assert names <= journal | {"bank.lock", "bank.head"}

@@ -14,7 +14,6 @@ from ...config.settings import Settings
 from ...errors import RunError
 from ...memory.records import Hits
 from ...memory.sources import Telling
-from ...storage.beside_journal import mark
 from ...storage.files import make_folder, replace_file
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickNote
@@ -179,7 +178,7 @@ class _CellMaker:
                 purged=bool(journal.get("purged")),
                 notes_unwritten=True,
             )
-        mark(folder, identity["id"])
+            new.rest()
 
 
 def _part(kept: dict[str, Any], agents: Sequence[str]) -> dict[str, Any]:

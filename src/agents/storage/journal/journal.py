@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ...memory.records import Memory
-from ..beside_journal import Found, doubt, find_records, records_of
+from ..beside_journal import Found, HeadRecord, doubt, find_records, records_of
 from ..embedding import keys_of
 from ..interrupts import first
 from ..note import is_transcript
 from ..shelf import Changes, ShelfTable
-from ..sqlite import discard
 from .file import Commit, JournalFile, Snapshot, SnapshotRow, chained
 from .ticks import DecisionTable, TickNote, TickRow
 
@@ -265,17 +264,23 @@ class Journal:
         """Say beside the journal that commits come, before the first one after :meth:`rest`."""
         if self._records and not self._expects_more:
             self.check_there()  # or these may be the records of another journal
-            own, *others = self._records
-            is_ready = own.begin(self.head, self.hash)
-            for each in others:
-                each.expect_more(self.head, self.hash) if is_ready else discard(each.path)
+            is_recorded = self._records[0].begin(self.head, self.hash)
+            for record in self._of_bank():
+                record.expect_more(self.head, self.hash, is_recorded=is_recorded)
             self._expects_more = True
 
     def rest(self) -> None:
-        """Keep beside the journal what its last commit is, and that it is the last for now."""
+        """Keep beside the journal whose it is, what its last commit is, and that none comes now."""
         self._expects_more = False
-        for each in self._records[1:]:
-            each.update(self.head, self.hash, at_rest=True)
+        for record in self._of_bank():
+            record.update(self.head, self.hash, at_rest=True)
+
+    def _of_bank(self) -> list[HeadRecord]:
+        """The records that say which bank has this journal."""
+        bank = self.get("bank")
+        for record in self._records[1:]:
+            record.owner = bank["id"] if bank else None
+        return self._records[1:]
 
     def settle(self) -> None:
         """End a transaction that an error left open, and find out what the last commit is."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ....exchange.row_files import Row
 
 
-_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id", "bank.head", "reembed.db")
+_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.head", "reembed.db")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
 
