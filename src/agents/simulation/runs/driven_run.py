@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Self, final
 from weakref import WeakValueDictionary
 
 from ...bank.memory_bank import MemoryBank
-from ...bank.tick_log import given_hits
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
 from ...memory.new import check_new
@@ -21,6 +20,7 @@ from ...memory.requests import check_agent_id, plain_scalar
 from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..tick.decision_log import DONE, FAILED, DecisionLog
+from ..tick.given import given_hits
 from ..tick.minds import do_what_is_due, record_tick, tick_counts
 from ..tick.remember import Item, Recorder
 from ..tick.user_code import check_number

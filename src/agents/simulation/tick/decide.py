@@ -9,13 +9,13 @@ from random import Random
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ...bank.memory_bank import MemoryBank
-from ...bank.tick_log import Given
 from ...errors import SimulationError
 from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy
 from .act import speech_of, wish
 from .actions import GROUP_ACTIONS, TELL_ACTIONS, answers, as_action, asked_in, is_list, name_of
 from .branch_rules import BranchRules
+from .given import Given, given
 from .user_code import failed
 
 _READERS = {**dict.fromkeys(TELL_ACTIONS, speech_of), **dict.fromkeys(GROUP_ACTIONS, wish)}
@@ -30,8 +30,10 @@ def composed(bank: MemoryBank, agent: str, actions: Sequence[object]) -> Sequenc
     if _READERS.keys().isdisjoint(names):
         return actions
     return [
-        given if (read := _READERS.get(name or "")) is None else read(bank, agent, as_action(given))
-        for name, given in zip(names, actions, strict=True)
+        action
+        if (read := _READERS.get(name or "")) is None
+        else read(bank, agent, as_action(action))
+        for name, action in zip(names, actions, strict=True)
     ]
 
 
@@ -82,8 +84,9 @@ def decide(
         type(each)._make((*each[:OF_LOOP], agent, tick, tuple(errors.get(agent, ())), (), most))
         for agent, each in seen.items()
     ]
-    memories = bank.ticks.given(
-        [(each.agent_id, each.text if each.query is None else each.query) for each in observations]
+    memories = given(
+        bank,
+        [(each.agent_id, each.text if each.query is None else each.query) for each in observations],
     )
     generators = [rngs[agent] for agent in seen]
     decided = _decisions(policy, observations, memories.hits, generators)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from ...bank.tick_log import Given
 from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation, Outcome, Remark
+from .given import Given
 
 DONE, FAILED, UNANSWERED, REFUSAL = range(4)
 """What came of an action: done, done without success, a policy without an answer, refused."""
