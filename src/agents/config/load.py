@@ -48,6 +48,7 @@ _GONE = MappingProxyType(
     {
         "retrieval": ("fusion", "diversity"),
         "status": ("unpin_after", "unpin_below", "stale_after", "duplicate_at"),
+        "simulation": ("streams",),
     }
 )
 """Keys that a bank may keep from when they were settings. They mean nothing any more."""

@@ -148,3 +148,10 @@ def test_manual_sync_writes_no_store_when_the_bank_closes(
     names = {path.name for path in folder.iterdir()}
     journal = {f"journal.db{end}" for end in ("", "-wal", "-shm", "-head")}
     assert names <= journal | {"bank.lock", "bank.head"}
+
+
+def test_a_key_that_a_bank_keeps_from_when_it_was_a_setting_means_nothing() -> None:
+    from agents.config.load import load_settings
+
+    kept = {"simulation": {"streams": 2, "ticks": 7}, "retrieval": {"fusion": "rrf"}}
+    assert load_settings(base=kept).simulation.ticks == 7
