@@ -44,7 +44,7 @@ from ...storage.store_sync import Progress
 from ...version import __version__
 from ..policies.cassette import Cassette
 from ..tick.branch_rules import BranchRules
-from ..tick.loop import Loop, LoopOver
+from ..tick.loop import Loop, WorldLoop
 from ..workers.cells import SHARDS, split
 from ..workers.driver import Driver
 from ..worlds.outside import check_inside
@@ -102,7 +102,7 @@ class Run:
         self._say = say
         self._engine = engine
         self._bank: MemoryBank | None = None
-        self._loop: LoopOver | None = None
+        self._loop: WorldLoop | None = None
         """Runs the ticks; None while nothing does."""
         self._driver: Driver | None = None
         """What the loop lets do the agents' part of a tick, if they are in cells."""
@@ -365,7 +365,7 @@ class Run:
             loop = self._begin_workers()
         return loop.tick()
 
-    def _begin_workers(self) -> LoopOver:
+    def _begin_workers(self) -> WorldLoop:
         """Let the agents live in the workers' cells; the bank stays where it is until the end."""
         if self._bank is not None:
             agents = self.settings.simulation.agent_ids()
@@ -380,7 +380,7 @@ class Run:
         rules = BranchRules(self.about.get("rules", ()))
         agents, seed = self.settings.simulation.agent_ids(), self.settings.seed
         try:
-            loop = self._loop = LoopOver(self._driver, self._world, agents, seed, rules)
+            loop = self._loop = WorldLoop(self._driver, self._world, agents, seed, rules)
             self._tell(loop.go_on() or ())
         except BaseException:
             self._end_workers()

@@ -57,7 +57,7 @@ class AgentsPart(Protocol):
         """Record the tick, with the world's state; InvalidInput if that is not JSON."""
 
 
-class LoopOver:
+class WorldLoop:
     """Runs a world tick by tick with its agents, wherever these are."""
 
     def __init__(
@@ -140,7 +140,7 @@ class LoopOver:
         return call(self._world, method, self._agents.tick, *arguments)
 
 
-class Loop(LoopOver):
+class Loop(WorldLoop):
     """Runs a world, its agents' policy and their memories, tick by tick.
 
     One commit holds everything that a tick changes: the memories and the world's state. So a bank
