@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 from pathlib import Path
@@ -197,6 +198,11 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
+    def __exit__(self, kind: Any, *more: Any) -> None:
+        if kind is not None:  # a test that fails does not wait for its process
+            self.kill()
+        super().__exit__(kind, *more)
+
 
 def run(args: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
     """``subprocess.run`` of a process that starts warm."""
@@ -274,6 +280,7 @@ def _take_over(request: dict[str, Any], files: list[int]) -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # that of the server's environment
     sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     atexit.unregister(shutil.rmtree)  # the server's folder of mem0

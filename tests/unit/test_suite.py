@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from banks import ROOT, TESTS
 from selection import is_left_out, mark
+from warm_children import run
 
 FILES = {path.name: path.read_text() for path in TESTS.rglob("test_*.py")}
 QUICK, SLOW = "not slow", "(slow or again) and not long"
@@ -113,3 +115,13 @@ def test_what_is_promised_is_not_long() -> None:
         of_file = re.search(r"^pytestmark = .*\bmark\.long\b", text, re.MULTILINE)
         long = {test for test, marks in _marks(text).items() if of_file or "long" in marks}
         assert promised.isdisjoint(long), name
+
+
+def test_a_warm_process_has_the_temporary_folder_that_its_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = [sys.executable, "-c", "import tempfile; print(tempfile.gettempdir())"]
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+        assert run(where, capture_output=True, text=True).stdout.strip() == str(tmp_path / name)
