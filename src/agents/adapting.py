@@ -8,7 +8,8 @@ of them. A text that is an agent id stays as it is, but for an ``@`` that would 
 escape. In any other text, each byte of UTF-8 outside the alphabet becomes ``@`` and two hexadecimal
 digits: ``Ann Lee`` is ``Ann@20Lee``. Ids that begin with ``@@`` are the empty text, and texts that
 are longer than an id may be: of those the id has the SHA-256, and the bank keeps the text, until
-its ``vacuum`` finds nothing that has the id any more.
+its ``vacuum`` finds nothing that has the id any more. The ids of agents in a project or an
+environment begin so as well: no text stands for them, and they stand for themselves.
 """
 
 import hashlib
@@ -29,6 +30,7 @@ from .memory.context import line, render
 from .memory.metadata import check_metadata
 from .memory.records import KEY, VALUE, Hits, Memory, Scalar, shown
 from .memory.requests import check_text
+from .memory.scopes import NOWHERE, scope_of
 from .memory.sources import EVIDENCE, SOURCE
 from .memory.tiers import TierLike, parse_tier
 from .packages import needed
@@ -90,6 +92,8 @@ def text_of(agent_id: str) -> str | None:
         return ""
     if LONG_NAME.fullmatch(agent_id):
         return None
+    if scope_of(agent_id) != NOWHERE:
+        return agent_id
     return _ESCAPE.sub(_unescape, agent_id)
 
 

@@ -15,6 +15,7 @@ from agents import MemoryBank
 from agents.errors import BankError, BankNotFound, InvalidAgentId, InvalidInput
 from agents.interfaces import tokens
 from agents.interfaces.tokens import Grant
+from agents.memory.scopes import Scope
 
 Command = Callable[..., Any]
 
@@ -228,6 +229,62 @@ def test_tokens_made_at_the_same_time_are_all_kept(folder: Path) -> None:
     assert all(tokens.check(folder, token) for token in made)
 
 
+# Projects and environments
+
+
+def test_a_token_may_be_of_an_agent_in_a_project_or_of_any(folder: Path) -> None:
+    acme = Scope("acme", "production")
+    ann = tokens.create(folder, "ann", scope=acme)
+    assert ann.grant.agent_id == "@@acme@production@ann"
+    anybody = tokens.create(folder, None, "tell", scope=acme)
+    assert anybody.grant == Grant("acme@production", "", "tell", acme)
+    assert anybody.grant.whose == "any agent of project acme, environment production"
+    for made in (ann, anybody):
+        assert tokens.check(folder, made.token) == made.grant
+    assert tokens.create(folder, None, scope=Scope("", "staging")).grant.name == "staging"
+
+
+def test_a_token_of_nobody_or_of_a_project_that_moves_the_clock_is_refused(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="whose memory does the token open"):
+        tokens.create(folder, None)
+    for agent, scope in ((None, Scope("acme")), ("a", Scope("acme")), ("@@acme@@a", Scope())):
+        with pytest.raises(InvalidInput, match="clock, which is that of all projects"):
+            tokens.create(folder, agent, "advance", scope=scope)
+    assert not file(folder).exists()
+
+
+def test_a_file_in_which_a_token_is_of_nobody_is_damaged(folder: Path) -> None:
+    tokens.create(folder, None, scope=Scope("acme"))
+    for project in ("null", '"*"', '"a@b"', "7"):
+        kept = json.loads(file(folder).read_text())
+        kept["tokens"][0]["project"] = json.loads(project)
+        file(folder).write_text(json.dumps(kept))
+        with pytest.raises(BankError, match="is damaged"):
+            tokens.grants(folder)
+
+
+def test_the_command_binds_a_token_to_a_project(tiermem: Command, bank_folder: Path) -> None:
+    within = ("--project", "acme", "--environment", "production")
+    made = tiermem("token", "create", bank_folder, *within)
+    assert "any agent of project acme, environment production" in made.err
+    ann = tiermem("token", "create", bank_folder, "--agent", "ann", *within, "--read-only")
+    assert tokens.check(bank_folder, ann.out.strip()) == Grant(
+        "@@acme@production@ann", "@@acme@production@ann", "read", Scope("acme", "production")
+    )
+    assert tiermem("token", "list", bank_folder, "--json").json[0] == {
+        "name": "acme@production", "agent": None, "permission": "write",
+        "project": "acme", "environment": "production",
+    }  # fmt: skip
+    create = ("token", "create", bank_folder)
+    for given, why in (
+        ((), "whose memory does the token open"),
+        (("--project", "*"), "is not the name of a project"),
+        (("--environment", "a@b"), "is not the name of an environment"),
+        (("--project", "acme", "--advance"), "clock, which is that of all projects"),
+    ):
+        assert tiermem(*create, *given).is_one_error(2, why)
+
+
 # The command
 
 
@@ -241,9 +298,10 @@ def test_the_command_makes_lists_and_revokes(tiermem: Command, bank_folder: Path
     )
     assert tokens.check(bank_folder, reader.out.strip()) == Grant("dashboard", "bob", "read")
     listed = tiermem("token", "list", bank_folder, "--json")
+    nowhere = {"project": None, "environment": None}
     assert listed.json == [
-        {"name": "alice", "agent": "alice", "permission": "write"},
-        {"name": "dashboard", "agent": "bob", "permission": "read"},
+        {"name": "alice", "agent": "alice", "permission": "write", **nowhere},
+        {"name": "dashboard", "agent": "bob", "permission": "read", **nowhere},
     ]
     assert "dashboard\tbob\tread" in tiermem("token", "list", bank_folder).out
     assert tiermem("token", "revoke", bank_folder, "alice").out == "revoked alice\n"
@@ -255,8 +313,8 @@ def test_the_command_names_its_own_token_whoever_else_makes_one(
 ) -> None:
     create = tokens.create
 
-    def and_somebody_else(*arguments: Any) -> tokens.Created:
-        made = create(*arguments)
+    def and_somebody_else(*arguments: Any, **scope: Any) -> tokens.Created:
+        made = create(*arguments, **scope)
         create(bank_folder, "mallory", name="another")
         return made
 

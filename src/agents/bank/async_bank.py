@@ -506,9 +506,12 @@ class AsyncMemoryBank(_View[MemoryBank]):
 
     # Agents, time and settings, which need no turn
 
-    def agent(self, agent_id: str) -> AsyncAgentMemory:
-        """One agent's view of its own memories. An agent exists from its first memory on."""
-        return AsyncAgentMemory(self._of.agent(agent_id), self._turns)
+    def agent(
+        self, agent_id: str, *, project: str | None = None, environment: str | None = None
+    ) -> AsyncAgentMemory:
+        """:meth:`MemoryBank.agent`."""
+        memory = self._of.agent(agent_id, project=project, environment=environment)
+        return AsyncAgentMemory(memory, self._turns)
 
     @property
     def tick(self) -> int:
@@ -574,9 +577,17 @@ class AsyncMemoryBank(_View[MemoryBank]):
     repair_store = _awaited(MemoryBank.repair_store)
     mem0_config = _awaited(MemoryBank.mem0_config)
 
-    async def group(self, name: str, members: Iterable[str] = ()) -> AsyncGroup:
+    async def group(
+        self,
+        name: str,
+        members: Iterable[str] = (),
+        *,
+        project: str | None = None,
+        environment: str | None = None,
+    ) -> AsyncGroup:
         """:meth:`MemoryBank.group`."""
-        return AsyncGroup(await self.run(MemoryBank.group, name, members), self._turns)
+        where = {"project": project, "environment": environment}
+        return AsyncGroup(await self.run(MemoryBank.group, name, members, **where), self._turns)
 
     async def watch_notes(self, debounce: float | None = None) -> AsyncNoteWatch:
         """:meth:`MemoryBank.watch_notes`: ``async with await bank.watch_notes():``."""

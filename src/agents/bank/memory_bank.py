@@ -13,7 +13,7 @@ from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Compaction, Hits, Memory, TimePassed
-from ..memory.requests import check_agent_id
+from ..memory.scopes import check_scope
 from ..memory.sources import Chain
 from ..memory.tiers import TierLike
 from ..notes.index import Synced
@@ -239,16 +239,34 @@ class MemoryBank(OneWriter):
         """The ids of all agents that ever stored a memory, in alphabetical order."""
         return upkeep.agents(self.engine)
 
-    def agent(self, agent_id: str) -> AgentMemory:
-        """One agent's view of its own memories. An agent exists from its first memory on."""
-        return AgentMemory(self.engine, check_agent_id(agent_id))
+    def agent(
+        self, agent_id: str, *, project: str | None = None, environment: str | None = None
+    ) -> AgentMemory:
+        """One agent's view of its own memories. An agent exists from its first memory on.
 
-    def group(self, name: str, members: Iterable[str] = ()) -> Group:
-        """A group of agents with a shared board. ``members`` join it, and make it if it is new."""
-        group = Group(self.engine, groups.board_of(name)[1:])
-        group.join(members)
+        A ``project`` or an ``environment`` is a part of its id. Nothing of an agent of the same
+        name in another one is found here, and neither reaches the other by telling or groups.
+        """
+        scope = check_scope(project, environment)
+        return AgentMemory(self.engine, scope.agent_id(agent_id))
+
+    def group(
+        self,
+        name: str,
+        members: Iterable[str] = (),
+        *,
+        project: str | None = None,
+        environment: str | None = None,
+    ) -> Group:
+        """A group of agents with a shared board. ``members`` join it, and make it if it is new.
+
+        In a ``project`` or an ``environment``, ``name`` and ``members`` are names there.
+        """
+        scope = check_scope(project, environment)
+        group = Group(self.engine, groups.board_of(scope.agent_id(name))[1:])
+        group.join(members if isinstance(members, str) else map(scope.agent_id, members))
         with self.engine.using():
-            if not groups.exists(self.engine, name):
+            if not groups.exists(self.engine, group.name):
                 raise InvalidInput(f"there is no group {name}", hint="give its members")
         return group
 

@@ -1,5 +1,8 @@
 """Tokens: each opens the memory of one agent of a bank, over a network.
 
+A token may be bound to a project and an environment instead. It opens the memory of any agent in
+them, and each request names one.
+
 ``tokens.json`` in the bank's folder holds the hashes of the tokens, and only its owner may read it.
 A change holds at once, also for a program that serves the bank. From the first token on, every
 client needs a token, even after all tokens are revoked; only deleting the file undoes that.
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
 from ..memory.requests import check_agent_id
+from ..memory.scopes import NOWHERE, Scope, check_scope, scope_of
 from ..storage.files import replace_file
 from ..storage.sqlite import sync_folder
 
@@ -40,9 +44,17 @@ class Grant(NamedTuple):
     name: str
     """The token's name, for listing and revoking; no secret."""
     agent_id: str
+    """Empty for a token of a whole scope, until a request names an agent."""
     permission: "Permission"
     """``write`` includes ``read``; ``tell``, which reaches the memories of other agents, includes
     both; ``advance``, which moves the bank's clock, includes all."""
+    scope: Scope = NOWHERE
+    """The project and the environment that the token is bound to. An agent's id has them, too."""
+
+    @property
+    def whose(self) -> str:
+        """Whose memory it opens, in words."""
+        return self.agent_id or f"any agent of {self.scope}"
 
 
 class Created(NamedTuple):
@@ -58,17 +70,31 @@ class _Kept(NamedTuple):
 
 
 def create(
-    folder: Path, agent_id: str, permission: "Permission" = "write", name: str | None = None
+    folder: Path,
+    agent_id: str | None,
+    permission: "Permission" = "write",
+    name: str | None = None,
+    *,
+    scope: Scope = NOWHERE,
 ) -> Created:
     """Make a token for an agent and keep its hash; the token is never shown again.
 
-    Its default name is the agent's id, with a number behind it if the name is taken.
+    In a ``scope``, ``agent_id`` is the agent's name there, or None for any agent of the scope. The
+    default name is the agent's id, or the scope's, with a number behind it if the name is taken.
     """
     if permission not in _permissions():
         raise InvalidInput(
             f"a token's permission is read, write, tell or advance, not {permission!r:.40}"
         )
-    check_agent_id(agent_id)
+    if agent_id is None and scope == NOWHERE:
+        raise InvalidInput("whose memory does the token open?", hint="give an agent, or a project")
+    owner = "" if agent_id is None else scope.agent_id(agent_id)
+    within = scope_of(owner) if owner else scope
+    if permission == "advance" and within != NOWHERE:
+        raise InvalidInput(
+            f"a token of {within} can't move the clock, which is that of all projects",
+            hint="make a token for it in no project",
+        )
     if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name)):
         raise InvalidInput(
             f"{name!r:.80} is not a token's name",
@@ -81,8 +107,8 @@ def create(
             raise InvalidInput(
                 f"there is a token {name} already", hint="revoke it, or choose another name"
             )
-        chosen = name or _free_name(agent_id, taken)
-        grant = Grant(chosen, agent_id, permission)
+        chosen = name or _free_name(owner or within.prefix.strip("@"), taken)
+        grant = Grant(chosen, owner, permission, within)
         kept.append(_Kept(grant, _digest(token)))
     return Created(token, grant)
 
@@ -205,7 +231,13 @@ def _entry(values: dict[str, Any]) -> _Kept:
         raise ValueError("a token without a name")
     if not (isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest)):
         raise ValueError(f"the hash of {name}")
-    return _Kept(Grant(name, check_agent_id(values["agent"]), permission), digest)
+    if values["agent"] is not None:
+        agent_id = check_agent_id(values["agent"])
+        return _Kept(Grant(name, agent_id, permission, scope_of(agent_id)), digest)
+    scope = check_scope(values["project"], values["environment"])
+    if scope == NOWHERE:
+        raise ValueError(f"{name} is of no agent and of no project")
+    return _Kept(Grant(name, "", permission, scope), digest)
 
 
 def _write(folder: Path, kept: list[_Kept]) -> None:
@@ -213,7 +245,8 @@ def _write(folder: Path, kept: list[_Kept]) -> None:
     rows = [
         {
             "name": each.grant.name,
-            "agent": each.grant.agent_id,
+            "agent": each.grant.agent_id or None,
+            **({} if each.grant.agent_id else _named(each.grant.scope)),
             "permission": each.grant.permission,
             "sha256": each.digest,
         }
@@ -228,6 +261,10 @@ def _write(folder: Path, kept: list[_Kept]) -> None:
             f"{folder / FILE} can't be written: {error}",
             hint="make room on the disk, and let your user write there",
         ) from None
+
+
+def _named(scope: Scope) -> dict[str, str | None]:
+    return {field: value or None for field, value in scope._asdict().items()}
 
 
 def _permissions() -> tuple[str, ...]:

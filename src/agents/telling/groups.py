@@ -14,6 +14,7 @@ from ..memory.context import fit
 from ..memory.new import NewMemories, NewMemory, check_new
 from ..memory.records import Explanation, Hit, Hits, Memory
 from ..memory.requests import Filter, check_agent_id, is_of_agent
+from ..memory.scopes import check_same_scope
 from ..memory.sources import TRUST
 from ..memory.tiers import Retention, Temperature, Tier, TierLike, parse_tier
 from ..search.explain import BELOW, OVER_BUDGET
@@ -91,6 +92,8 @@ def groups_of(bank: Engine, agent_id: str) -> list[str]:
 def join(bank: Engine, name: object, agents: Iterable[object]) -> None:
     """Agents become members of a group. Who is a member stays one."""
     board, new = board_of(name), [check_agent_id(each) for each in agents]
+    for agent_id in new:
+        check_same_scope(board[1:], agent_id)
     with bank.changing():
         for agent_id in new:
             if not is_member(bank, board, agent_id):

@@ -17,6 +17,7 @@ from ..memory.metadata import KeptMetadata, check_metadata
 from ..memory.new import NewMemories, Options
 from ..memory.records import NO_METADATA, VALUE, Memory, sequence_of
 from ..memory.requests import check_agent_id, check_content, is_of_agent
+from ..memory.scopes import check_same_scope
 from ..memory.sources import (
     HEARD,
     SOURCE,
@@ -52,6 +53,7 @@ def telling(
     listener, teller = check_agent_id(to), memory.agent_id
     if listener == teller:
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    check_same_scope(teller, listener)
     if not isinstance(note, str | None):
         raise InvalidInput(f"a note is a text, not {note!r:.40}")
     check_is_not_superseded(bank, memory)

@@ -8,6 +8,7 @@ from ..engine import clock, upkeep
 from ..errors import InvalidInput
 from ..memory.records import Hit
 from ..memory.requests import parse_filter
+from ..memory.scopes import scope_of
 from ..memory.tiers import (
     TEMPERATURE_NAMES,
     Retention,
@@ -174,14 +175,18 @@ def _match(match: float | None) -> Json:
 
 
 def tell(memory: AgentMemory, arguments: Json) -> Json:
-    """Tell agents that the bank has; a client makes no new agents."""
+    """Tell agents that the bank has; a client makes no new agents, and reaches no other scope."""
+    scope = scope_of(memory.agent_id)
     with memory.engine.using():
-        known = set(upkeep.agents(memory.engine))
+        known = {name for name in upkeep.agents(memory.engine) if scope_of(name) == scope}
+        to = []
         for name in arguments["to"]:
-            if name not in known and name != memory.agent_id:
+            listener = _here(memory, name)
+            if listener not in known and listener != memory.agent_id:
                 raise InvalidInput(f"there is no agent {name!r:.80}", hint="name another agent")
-        told = memory.broadcast(**arguments)
-        return {"told": [{"agent": each.listener, "is_new": each.is_new} for each in told]}
+            to.append(listener)
+        told = memory.broadcast(**{**arguments, "to": to})
+    return {"told": [{"agent": scope.name(each.listener), "is_new": each.is_new} for each in told]}
 
 
 def retract(memory: AgentMemory, arguments: Json) -> Json:
@@ -190,17 +195,24 @@ def retract(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def trust(memory: AgentMemory, arguments: Json) -> Json:
-    teller = arguments["teller"]
+    teller = _here(memory, arguments["teller"])
     with memory.engine.using():
         if "trust" in arguments:
             memory.trust(teller, arguments["trust"])
-        return {"teller": teller, "trust": memory.trust_of(teller)}
+        return {"teller": arguments["teller"], "trust": memory.trust_of(teller)}
 
 
 def post(memory: AgentMemory, arguments: Json) -> Json:
-    return shown(memory.engine, memory.post(**arguments))
+    group = _here(memory, arguments["group"])
+    return shown(memory.engine, memory.post(**{**arguments, "group": group}))
 
 
 def leave(memory: AgentMemory, arguments: Json) -> Json:
-    memory.leave(arguments["group"])
-    return {"groups": memory.groups()}
+    memory.leave(_here(memory, arguments["group"]))
+    scope = scope_of(memory.agent_id)
+    return {"groups": [scope.name(each) for each in memory.groups()]}
+
+
+def _here(memory: AgentMemory, name: str) -> str:
+    """The id of the agent, or of the group, of this name in the scope of the one who asks."""
+    return scope_of(memory.agent_id).agent_id(name)

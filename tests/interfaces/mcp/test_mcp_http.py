@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import anyio
 import httpx
 import pytest
-from mcp_clients import bank_in, over_http, serving, text_of, texts
+from mcp_clients import bank_in, over_http, serving, serving_here, text_of, texts
 from mcp_versions import MCPError
 
 from agents import MemoryBank
 from agents.interfaces import tokens
+from agents.memory.scopes import Scope
 from agents.tools import OPERATIONS
 from examples import some
 from waiting import LONG, exit_code
@@ -184,6 +185,32 @@ def test_no_attempt_reaches_the_others_memory(served: Served, own: str) -> None:
     assert len(tried) > 400  # twice
     anyio.run(main)
     assert memories(served.folder, other) == before
+
+
+def test_a_token_of_a_project_reaches_its_agents_alone_over_mcp(tmp_path: Path) -> None:
+    with serving_here(tmp_path / "bank") as (url, bank), httpx.Client(trust_env=False) as http:
+        alpha, beta = (
+            bank.agent("ann", project=project).add(f"The code of {project} is here").id
+            for project in ("alpha", "beta")
+        )
+        made = tokens.create(tmp_path / "bank", None, "tell", scope=Scope("alpha"))
+
+        def called(tool: str, arguments: str, **more: str) -> str:
+            own = {"Authorization": f"Bearer {made.token}", **named("2026-07-28", tool), **more}
+            headers = {name.replace("_", "-"): value for name, value in own.items()}
+            return http.post(
+                f"{url}/mcp", content=CALL % (tool, arguments), headers=HEADERS | headers
+            ).text
+
+        asked = '{"query": "The code", "limit": 9}'
+        found = called("memory_query", asked, X_End_User_ID="ann")
+        assert alpha in found
+        assert beta not in found
+        for name in ("ann", "@@beta@@ann", "beta/ann", "*"):
+            said = called("memory_get", f'{{"memory_id": "{beta}"}}', X_End_User_ID=name)
+            assert "MemoryNotFound" in said
+            assert "The code of beta" not in said
+        assert "NoAgent" in called("memory_query", asked)
 
 
 def test_a_tool_speaks_for_the_agent_of_the_token_alone(served: Served) -> None:

@@ -11,14 +11,19 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
 
-from ...errors import ConfigError
+from ...adapting import agent_id_of
+from ...errors import ConfigError, InvalidInput
 from ...memory.requests import check_agent_id
+from ...memory.scopes import scope_of
 from .. import tokens
 from ..tokens import Grant
 from .problems import Problem
 
 EVERYBODY = "*"
 """The name of the grant that needs no token; no token can have it."""
+
+NAMED_IN = "X-End-User-ID"
+"""The header that names an agent, where a token is of a whole project or environment."""
 
 _NAME = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
 _HOST = re.compile(rf"(?P<name>{_NAME})(?::[0-9]{{1,5}})?")
@@ -118,6 +123,8 @@ class Door(Protocol):
 class TokenDoor:
     """Finds the agent that a request speaks for: by its token, and by nothing else in it.
 
+    Where a token is of a whole project or environment, the request names one of the agents in it.
+
     If the bank never had a token and an agent is given, every request speaks for that agent. The
     first token ends this for good: revoking the token lets nobody in.
     """
@@ -125,10 +132,16 @@ class TokenDoor:
     def __init__(self, folder: Path, agent_id: str | None = None) -> None:
         self.folder = folder
         """The folder of the bank and of its tokens."""
-        self._everybody = agent_id and Grant(EVERYBODY, check_agent_id(agent_id), "write")
+        self._everybody: Grant | None = None
+        if agent_id is not None:
+            scope = scope_of(check_agent_id(agent_id))
+            self._everybody = Grant(EVERYBODY, agent_id, "write", scope)
 
     def grant(self, request: Request) -> Grant:
-        """What the sender may do; 401 for a request without a token, or with an unknown one."""
+        """What the sender may do; 401 for a request without a token, or with an unknown one.
+
+        400 where the token is of a whole project, and the request names no agent.
+        """
         if self._everybody and tokens.are_needed(self.folder):
             self._everybody = None  # even if the file of tokens is deleted later
         if self._everybody:
@@ -142,7 +155,20 @@ class TokenDoor:
             raise _unknown(
                 "this token is not known here, or was revoked", ', error="invalid_token"'
             )
-        return found
+        return found if found.agent_id else _of_agent(found, request)
+
+
+def _of_agent(grant: Grant, request: Request) -> Grant:
+    """The grant of a token of a whole scope, for the agent whom the request names."""
+    named = request.headers.getlist(NAMED_IN)
+    if len(named) != 1 or not named[0].strip():
+        detail = f"this token is of {grant.scope}: name one of its agents in the header {NAMED_IN}"
+        raise Problem(400, "NoAgent", detail)
+    try:
+        text = named[0].strip().encode("latin-1").decode()
+        return grant._replace(agent_id=grant.scope.agent_id(agent_id_of(text)))
+    except (InvalidInput, UnicodeError) as error:
+        raise Problem(400, "InvalidAgentId", f"{NAMED_IN}: {error!s:.300}") from None
 
 
 def _unknown(detail: str, error: str) -> Problem:

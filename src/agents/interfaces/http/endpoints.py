@@ -131,13 +131,15 @@ def _read(text: str, kind: object) -> Any:
 
 _ABOUT = """\
 Tiered memory for agents. A token (`tiermem token create`) speaks for one agent, and reads or
-also writes; whose memory it is never comes from the request. Arguments are JSON in the body, or
-for GET and DELETE stand in the query string; null is as good as leaving one out. Every error is
-`application/problem+json`. Malformed JSON is 400, arguments that do not fit are 422. A path that
-is not here is 404, a method that is not here 405."""
+also writes; whose memory it is never comes from the request. A token of a whole project or
+environment reaches the agents in it, and a request names one in the header X-End-User-ID.
+Arguments are JSON in the body, or for GET and DELETE stand in the query string; null is as good
+as leaving one out. Every error is `application/problem+json`. Malformed JSON is 400, arguments
+that do not fit are 422. A path that is not here is 404, a method that is not here 405."""
 
 _WHY = {
-    400: "Not JSON: malformed, a key twice, NaN, nested too deep; or a body where none belongs.",
+    400: "Not JSON: malformed, a key twice, NaN, nested too deep; or a body where none belongs; or "
+    "a token of a project, and no agent in X-End-User-ID.",
     401: "No token, or one that is not known.",
     403: "The token may not do this, or the Host or Origin header is not one that is served.",
     404: "The agent has no such memory.",
@@ -235,7 +237,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 def _page(page: ServicePage) -> dict[str, Any]:
     schema: Schema = {"type": "object" if page.media_type == "application/json" else "string"}
-    statuses = {403, 429, 500, 503} | ({401} if page.permission else set())
+    statuses = {403, 429, 500, 503} | ({400, 401} if page.permission else set())
     return {
         "operationId": page.name,
         "summary": page.description,

@@ -12,9 +12,10 @@ from ... import __version__, tools
 from ...bank.agent_memory import AgentMemory
 from ...bank.async_bank import AsyncMemoryBank
 from ...errors import InvalidInput
+from ...memory.scopes import NOWHERE
 from ...tools import Failure
 from . import bodies
-from .access import Names, TokenDoor
+from .access import NAMED_IN, Names, TokenDoor
 from .endpoints import ENDPOINTS, PAGES, Endpoint, ServicePage, description, query_arguments
 from .gate import Gate, Manner, Target, Visit
 from .limits import DEFAULT, Limits
@@ -52,7 +53,7 @@ class Service:
             Manner(
                 "see /openapi.json",
                 methods=("GET", "POST", "PATCH", "DELETE"),
-                headers=("Authorization", "Content-Type"),
+                headers=("Authorization", "Content-Type", NAMED_IN),
             ),
         )
 
@@ -62,6 +63,9 @@ class Service:
     async def _shown(self, page: ServicePage, visit: Visit) -> Response:
         if page.name != "metrics":
             return Response(self._pages[page.name], media_type=page.media_type)
+        if visit.grant.scope != NOWHERE:
+            detail = f"this token is of {visit.grant.scope}, and the numbers are of the whole bank"
+            raise Problem(403, "MayNotCount", detail)
         text = _exposition(await self._bank.metrics(), self._gate.answered)
         return Response(text, headers={"Content-Type": _METRICS_TYPE})
 

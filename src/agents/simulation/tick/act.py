@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, SimulationError
+from ...memory.scopes import check_same_scope, scope_of
 from ...memory.sources import Telling
 from ...memory.tiers import Tier
 from ...storage.state.state import Accesses
@@ -88,7 +89,9 @@ def heard_by(
         return []
     listeners: Iterable[str]
     if speech.to is None:
-        listeners = [each for each in agents if each != agent and may_tell(agent, each)]
+        own = scope_of(agent)
+        near = [each for each in agents if each != agent and scope_of(each) == own]
+        listeners = [each for each in near if may_tell(agent, each)]
     else:
         for each in speech.to:
             _check_listener(each, agent, agents, may_tell)
@@ -103,7 +106,7 @@ def _check_listener(
         raise InvalidAction("you can't tell yourself", hint="use store_memory")
     if listener not in agents:
         raise InvalidAction(f"there is no agent {listener!r:.60}")
-    if not may_tell(agent, listener):
+    if scope_of(listener) != scope_of(agent) or not may_tell(agent, listener):
         raise InvalidAction(f"{listener} can't hear you now")
 
 
@@ -168,6 +171,7 @@ def wish(bank: MemoryBank, agent: str, action: Action) -> Wish:
                 bank.engine, name, agent, arguments["content"], arguments.get("tier")
             )
         else:
+            check_same_scope(agent, name)
             change = GroupChange(LEAVE if action.name == _LEAVE_GROUP else JOIN, name, agent)
         return Wish(action, change, is_member(bank.engine, board, agent))
     except REFUSED as error:

@@ -16,6 +16,7 @@ from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
+from ....memory.scopes import check_scope
 from ....memory.words import counted
 from ....packages import missing, needed
 from ....storage.files import make_folder
@@ -32,7 +33,6 @@ from ..options import (
     Create,
     Preset,
     Quiet,
-    Whose,
     no_nan,
 )
 from ..output import say, table
@@ -146,7 +146,7 @@ def check_access(folder: Path, host: str, agent: str | None) -> str:
     if granted and agent is not None:
         raise ConfigError(f"{folder} has tokens, which say who asks", hint="leave --agent out")
     if granted:
-        agents = dict.fromkeys(each.agent_id for each in granted)
+        agents = dict.fromkeys(each.whose for each in granted)
         return f"{', '.join(agents)} ({counted(len(granted), 'token')})"
     if had_tokens:
         raise ConfigError(
@@ -352,7 +352,20 @@ def _over_streams(
 
 def create_token(
     folder: BankFolder,
-    agent: Whose,
+    agent: Annotated[
+        str | None,
+        Option(
+            "--agent",
+            "-a",
+            help="The agent whose memory it is; in a project, without it, any agent there.",
+        ),
+    ] = None,
+    project: Annotated[
+        str | None, Option("--project", help="The project that the agent is in.")
+    ] = None,
+    environment: Annotated[
+        str | None, Option("--environment", help="Its environment, such as production.")
+    ] = None,
     read_only: Annotated[
         bool, Option("--read-only", help="A token that can read and search, not change.")
     ] = False,
@@ -373,6 +386,10 @@ def create_token(
 
     The token is printed this once: the bank keeps only its hash. A running server accepts it at
     once.
+
+    What is in one project or environment is not found from another one. With --project or
+    --environment and without --agent, a token reaches any agent in them: each request names one in
+    the header X-End-User-ID.
     """
     if read_only and advance:
         raise InvalidInput(
@@ -382,6 +399,7 @@ def create_token(
         raise InvalidInput(
             "a token that only reads tells nothing", hint="leave out --read-only or --tell"
         )
+    scope = check_scope(project, environment)
     check_bank(folder, make, "--create makes the folder for one")
     try:
         make_folder(folder)
@@ -389,26 +407,36 @@ def create_token(
         raise BankError(
             f"{folder} can't hold a bank: {error.strerror or error}", hint="name another folder"
         ) from None
-    token, made = tokens.create(folder, agent, _permission(read_only, tell, advance), name)
+    permission = _permission(read_only, tell, advance)
+    token, made = tokens.create(folder, agent, permission, name, scope=scope)
     say(token)
     verb = "read" if read_only else "write"
     more = ", and tell other agents" if tell or advance else ""
     more += ", and move the clock of the bank" if advance else ""
     say(
-        f"the token {made.name} lets its bearer {verb} the memory of {made.agent_id}{more}; "
+        f"the token {made.name} lets its bearer {verb} the memory of {made.whose}{more}; "
         "it is not shown again",
         err=True,
     )
 
 
 def list_tokens(folder: BankFolder, as_json: AsJson = False) -> None:
-    """List the names, agents and permissions of all tokens, but not the tokens themselves."""
+    """List the names, agents and permissions of all tokens, but not the tokens themselves.
+
+    A token without an agent reaches any agent of its project and environment.
+    """
     from ....bank.history import no_bank
 
     if not folder.is_dir():
         raise no_bank(folder)
     rows = [
-        {"name": each.name, "agent": each.agent_id, "permission": each.permission}
+        {
+            "name": each.name,
+            "agent": each.agent_id or None,
+            "permission": each.permission,
+            "project": each.scope.project or None,
+            "environment": each.scope.environment or None,
+        }
         for each in tokens.grants(folder)
     ]
     table(f"{folder}: tokens", rows, as_json)
