@@ -431,10 +431,11 @@ class FlushSettings:
     context_window: Positive = 8000
     """Tokens that a context may have; more than reserve_tokens and soft_threshold together."""
     reserve_tokens: Count = 1000
-    """Tokens that are kept free for an answer. A context that reaches them is full: it is
+    """Tokens that are kept free for an answer. A context that needs one of them overflows: it is
     compacted, and begins anew."""
     soft_threshold: Count = 500
-    """The agent may save what should last this many tokens before its context is full."""
+    """The agent may save what should last once in each cycle: when its context has more than
+    context_window - reserve_tokens - soft_threshold tokens."""
     summary_tokens: Count = 400
     """Tokens that the summary of what would be lost may take."""
 

@@ -22,7 +22,7 @@ done in this turn. If there is nothing to save, reply with {SILENT_REPLY} and no
 class FlushMonitor:
     """Tells when a flush is due: once in each cycle. A compaction of the context ends a cycle.
 
-    A flush is due at ``threshold`` tokens: the context window less the tokens reserved for the
+    A flush is due above ``threshold`` tokens: the context window less the tokens reserved for the
     answer, less the soft threshold. If nothing of the window is left, ``InvalidInput`` is raised.
     """
 
@@ -50,7 +50,7 @@ class FlushMonitor:
         """
         if tokens is None or cycle != self.cycle:
             return False
-        return tokens >= self.threshold and not self._is_done
+        return tokens > self.threshold and not self._is_done
 
     def flushed(self) -> None:
         """Note that the agent flushed: no flush is due any more in this cycle."""

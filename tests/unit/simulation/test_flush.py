@@ -38,20 +38,20 @@ def test_the_threshold_is_the_window_less_the_reserve_less_the_soft_threshold() 
     assert FlushMonitor(1, 0, 0).threshold == 1
 
 
-def test_a_flush_is_due_from_the_threshold_on(monitor: FlushMonitor) -> None:
+def test_a_flush_is_due_when_the_tokens_exceed_the_threshold(monitor: FlushMonitor) -> None:
     assert not monitor.due(69, 0)
-    assert monitor.due(70, 0)
+    assert not monitor.due(70, 0)
     assert monitor.due(71, 0)
     assert monitor.due(1000, 0)
 
 
 def test_asking_changes_nothing(monitor: FlushMonitor) -> None:
-    assert [monitor.due(70, 0) for _ in range(3)] == [True] * 3
+    assert [monitor.due(71, 0) for _ in range(3)] == [True] * 3
 
 
 def test_in_one_cycle_a_flush_is_due_once(monitor: FlushMonitor) -> None:
     monitor.flushed()
-    assert not monitor.due(70, 0)
+    assert not monitor.due(71, 0)
     assert not monitor.due(99, 0)
 
 
@@ -59,8 +59,8 @@ def test_in_the_next_cycle_it_is_due_again(monitor: FlushMonitor) -> None:
     monitor.flushed()
     monitor.compacted()
     assert monitor.cycle == 1
-    assert not monitor.due(69, 1)
-    assert monitor.due(70, 1)
+    assert not monitor.due(70, 1)
+    assert monitor.due(71, 1)
 
 
 def test_a_stale_count_says_nothing(monitor: FlushMonitor) -> None:

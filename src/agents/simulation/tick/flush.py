@@ -1,7 +1,7 @@
 """The agents' contexts in a run. An agent saves what should last before its context overflows.
 
 Observations, retrieved memories and outcomes fill an agent's context, tick after tick. When the
-context is nearly full, the agent gets an extra turn, a flush. When the context is full, it is
+context is nearly full, the agent gets an extra turn, a flush. When the context overflows, it is
 compacted: it becomes empty, and only memories and notes remain.
 """
 
@@ -61,7 +61,7 @@ class Contexts:
             raise ConfigError(f"section flush: {error.why}", hint=error.hint) from None
         self._by_agent = {agent: _Context(each, each.cycle) for agent, each in monitors.items()}
         self._bank = bank
-        self._full = settings.context_window - settings.reserve_tokens
+        self._room = settings.context_window - settings.reserve_tokens
         self._most = settings.summary_tokens
         self.flushes = 0
         """How many flushes this tick did."""
@@ -82,7 +82,7 @@ class Contexts:
         self._by_agent[agent].tokens += sum(int(count(text)) for text in texts)
 
     def end_tick(self, saving: Saving | None) -> None:
-        """Flush the contexts that are nearly full, and compact the contexts that are full.
+        """Flush the contexts that are nearly full, and compact the contexts that overflow.
 
         ``saving`` lets an agent save by itself. Without ``saving``, a summary goes into the agent's
         note of this tick. After two failures, a context has no flush until it is compacted.
@@ -91,7 +91,7 @@ class Contexts:
         for agent, context in self._by_agent.items():
             if not is_skipped and context.monitor.due(context.tokens, context.cycle):
                 self._flush(agent, context, saving)
-            if context.tokens >= self._full:
+            if context.tokens > self._room:
                 context.monitor.compacted()
                 context.tokens, context.cycle = 0, context.monitor.cycle
                 context.since = self._bank.engine.state.block(agent).next_sequence
