@@ -382,16 +382,18 @@ class AgentMemory:
         min_score: float | None = None,
         *,
         group: bool = False,
+        kind: str | Iterable[str] | None = None,
     ) -> Findings:
         """Search the agent's notes and memories; findings with citations, best first.
 
         Notes that changed on disk are indexed first. A memory is found, pinned or not, if its
         score, its similarity or its share of the query's words is at least ``min_score``. A blank
         query finds nothing. ``group`` says that other people read the result: with
-        ``notes.citations: auto``, it then has no citations.
+        ``notes.citations: auto``, it then has no citations. ``kind`` names one kind of memory, or
+        several: with ``note``, only notes and transcripts are searched.
         """
         index = NoteIndex(self.engine, self.agent_id)
-        return search_notes(index, query, max_results, min_score, group)
+        return search_notes(index, query, max_results, min_score, group, kind)
 
     # Temperature
 

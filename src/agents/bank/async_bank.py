@@ -314,6 +314,7 @@ class AsyncAgentNotes(_View[AgentNotes]):
     read = _awaited(AgentNotes.read)
     lines = _awaited(AgentNotes.lines)
     citation = _awaited(AgentNotes.citation)
+    place = _awaited(AgentNotes.place)
     daily_path = _awaited(AgentNotes.daily_path)
     append = _awaited(AgentNotes.append)
     write = _awaited(AgentNotes.write)

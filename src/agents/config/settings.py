@@ -174,6 +174,9 @@ class RetrievalSettings:
     """The weight of the similarity of vectors, from 0.01 to 1."""
     text_weight: Annotated[float, Within(0.01, 1)] = 0.5
     """The weight of the words that match. Only the ratio of the two weights matters."""
+    match: Literal["best", "score"] = "best"
+    """What min_score and min_relevance are compared with: best (the largest of a memory's score,
+    its similarity and its share of the query's words) or score (the score alone)."""
     sif: Share = 0.001
     """In the vector of a query, a word has the weight sif / (sif + its share of all words in the
     agent's memories): a name that is everywhere says little. Needs the offline embedder. 0: all

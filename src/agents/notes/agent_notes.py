@@ -8,7 +8,7 @@ from ..errors import EmbedderError, InvalidInput, TierFull
 from ..memory.records import Memory
 from ..storage.note import is_transcript
 from .files import is_extra
-from .index import NoteIndex, Synced
+from .index import NoteIndex, Place, Synced
 from .markdown import split_lines
 
 _NOT_INDEXED = (InvalidInput, TierFull, EmbedderError)
@@ -91,7 +91,15 @@ class AgentNotes:
 
         None for any other memory, and for a chunk that its note no longer has.
         """
-        return self._index.citation(memory)
+        place = self.place(memory)
+        return None if place is None else str(place)
+
+    def place(self, memory: Memory) -> Place | None:
+        """The path and lines of a memory, whether searches cite it or not; as text, its citation.
+
+        None for a memory that is no chunk of a note, or no longer.
+        """
+        return self._index.place(memory)
 
     # Writing
 

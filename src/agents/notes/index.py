@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 from ..engine.engine import Changing, Engine, Staged
 from ..engine.write import store
@@ -64,6 +64,25 @@ class Synced(NamedTuple):
     """The new lines of transcripts that could not be read."""
 
 
+class Place(NamedTuple):
+    """Consecutive lines of a note. As text, it is a citation: ``memory/2026-01-20.md#L50-L55``."""
+
+    path: str
+    first: int
+    """The number of the first line, from 1."""
+    last: int
+    """The number of the last line."""
+
+    def __str__(self) -> str:
+        lines = f"L{self.first}" if self.first == self.last else f"L{self.first}-L{self.last}"
+        return f"{self.path}#{lines}"
+
+    @property
+    def source(self) -> Literal["note", "transcript"]:
+        """What the lines are of."""
+        return "transcript" if is_transcript(self.path) else "note"
+
+
 @final
 class NoteIndex:
     """Keeps the memories of an agent's notes equal to the notes."""
@@ -83,16 +102,15 @@ class NoteIndex:
                 self.bank.settle_notes()
             return self.look()
 
-    def citation(self, memory: Memory) -> str | None:
-        """:meth:`AgentNotes.citation`."""
+    def place(self, memory: Memory) -> Place | None:
+        """Where a memory stands in a note; None if it is no chunk of a note, or no longer."""
         path = memory.metadata.get("path")
-        with self.bank.using():
-            note = self.kept().get(path) if isinstance(path, str) else None
-        lines = note.lines_of(memory.sequence) if note is not None else None
-        if memory.kind != "note" or lines is None:
+        if memory.kind != "note" or not isinstance(path, str):
             return None
-        first, last = lines
-        return f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
+        with self.bank.using():
+            note = self.kept().get(path)
+        lines = note.lines_of(memory.sequence) if note is not None else None
+        return None if lines is None else Place(path, *lines)
 
     def shelved(self) -> list[int]:
         """The sequence numbers of the chunks that are not resident: cold, archived or deleted."""

@@ -33,7 +33,8 @@ class Finding(NamedTuple):
     memory: Memory
     match: float | None = None
     """What ``min_score`` was compared with: the largest of the score, the similarity and the share
-    of the query's words. None if ``min_score`` is 0."""
+    of the query's words, or with ``retrieval.match: score`` the score. None if ``min_score`` is
+    0."""
 
 
 class Findings(list[Finding]):
@@ -48,13 +49,14 @@ def search_notes(
     max_results: int | None,
     min_score: float | None,
     group: bool,
+    kind: object = None,
 ) -> Findings:
     """:meth:`AgentMemory.memory_search`."""
     bank, agent_id = notes.bank, notes.agent_id
     settings = bank.settings.notes
     most = settings.max_results if max_results is None else check_whole("max_results", max_results)
     least = settings.min_score if min_score is None else min_score
-    only = parse_filter(min_score=least)
+    only = parse_filter(min_score=least, kind=kind)
     findings = Findings()
     if not check_query(query).strip() or not most:
         return findings
@@ -78,9 +80,10 @@ def search_notes(
         findings.note = found.note
         shown = settings.citations == "on" or (settings.citations == "auto" and not group)
         for hit in found:
-            citation = notes.citation(hit.memory) if shown else None
-            shown_part = _snippet(hit.memory.content, query, stem)
-            findings.append(Finding(shown_part, hit.score, citation, hit.memory, hit.match))
+            place = notes.place(hit.memory) if shown else None
+            citation = None if place is None else str(place)
+            part = _snippet(hit.memory.content, query, stem)
+            findings.append(Finding(part, hit.score, citation, hit.memory, hit.match))
     return findings
 
 

@@ -220,7 +220,8 @@ class Parts(NamedTuple):
     score: Floats
     """``fused`` with what memories of a session lend each other."""
     evidence: Floats
-    """The largest of a memory's score, its similarity and its share of the query's words."""
+    """The largest of a memory's score, its similarity and its share of the query's words, unless
+    ``retrieval.match`` is score."""
     judged: Judged | None = None
     """The score of a classic agent, and its parts."""
 
@@ -312,8 +313,15 @@ class ReadQueries:
         evidence = score
         if weighed:
             covered = None if known is None else known.covered()
-            evidence = _evidence(score, similarities, covered)
+            evidence = self._evidence(score, similarities, covered)
         return Parts(similarities, keyword, fused, score, evidence, judged)
+
+    def _evidence(self, score: Floats, vector: Floats, covered: Floats | None) -> Floats:
+        """What a least score is compared with, by ``retrieval.match``."""
+        if self._asking.settings.match == "score":
+            return score
+        most: Floats = np.maximum(score, vector)
+        return most if covered is None else np.maximum(most, covered)
 
     def parts_away(self, index: int, similarities: Floats, hidden: Truths | None) -> Parts:
         """The parts for the memories that :meth:`include` let take part."""
@@ -354,7 +362,8 @@ class ReadQueries:
         judged = self._judged(block, score, hidden, away.lives)
         if judged is not None:
             score = judged.score
-        parts = Parts(vector, keyword, fused, score, _evidence(score, vector, covered), judged)
+        evidence = self._evidence(score, vector, covered)
+        parts = Parts(vector, keyword, fused, score, evidence, judged)
         return _slice(parts, slice(size)), _slice(parts, slice(size, None))
 
     def _fused(
@@ -410,12 +419,6 @@ def _lent_away(
         lent = score if number is None else float(best[number])
         result[place] = min((score + weights.session * lent) / weights.scale, 1.0)
     return result
-
-
-def _evidence(score: Floats, vector: Floats, covered: Floats | None) -> Floats:
-    """The largest of the three for each memory."""
-    most: Floats = np.maximum(score, vector)
-    return most if covered is None else np.maximum(most, covered)
 
 
 def _slice(parts: Parts, rows: slice) -> Parts:

@@ -15,6 +15,7 @@ from ..memory.tiers import (
     Temperature,
     parse_retention,
 )
+from ..notes.index import Place
 from .shapes import shown
 
 Json = dict[str, Any]
@@ -56,21 +57,30 @@ def status(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def search(memory: AgentMemory, arguments: Json) -> Json:
-    findings = memory.memory_search(**arguments)
-    return {
-        "results": [
-            {
-                "snippet": each.snippet,
-                "score": each.score,
-                **_match(each.match),
-                "citation": each.citation,
-                "memory_id": each.memory.id,
-                "kind": each.memory.kind,
-            }
-            for each in findings
-        ],
-        "note": findings.note,
-    }
+    with memory.engine.using():
+        findings = memory.memory_search(**arguments)
+        return {
+            "results": [
+                {
+                    "snippet": each.snippet,
+                    "score": each.score,
+                    **_match(each.match),
+                    "citation": each.citation,
+                    **_place(memory.notes.place(each.memory)),
+                    "memory_id": each.memory.id,
+                    "kind": each.memory.kind,
+                }
+                for each in findings
+            ],
+            "note": findings.note,
+        }
+
+
+def _place(place: Place | None) -> Json:
+    """Where a result stands, by the names of the arguments and results of memory_get."""
+    if place is None:
+        return {"source": "memory", "path": None, "from": None, "to": None}
+    return {"source": place.source, "path": place.path, "from": place.first, "to": place.last}
 
 
 def get(memory: AgentMemory, arguments: Json) -> Json:

@@ -35,6 +35,7 @@ from .shapes import (
     any_of,
     list_of,
     object_of,
+    one_of,
     typed,
     whole,
 )
@@ -334,6 +335,7 @@ OPERATIONS: dict[str, Operation] = {
                     "group": typed(
                         "boolean", "Whether others read along: citations may be hidden."
                     ),
+                    "kind": any_of(KIND),
                 },
             ),
             object_of(
@@ -344,6 +346,12 @@ OPERATIONS: dict[str, Operation] = {
                                 "snippet": {"type": "string"},
                                 "score": {"type": "number"},
                                 "citation": {"type": ["string", "null"]},
+                                "source": one_of(
+                                    ("memory", "note", "transcript"), "What it is a part of."
+                                ),
+                                "path": {"type": ["string", "null"]},
+                                "from": {"type": ["integer", "null"]},
+                                "to": {"type": ["integer", "null"]},
                                 "memory_id": ID,
                                 "kind": KIND,
                             },

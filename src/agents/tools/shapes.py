@@ -72,7 +72,8 @@ SCORE = typed(
 )
 MATCH = typed(
     "number",
-    "The largest of score, similarity and share of the query's words, where a least was asked for.",
+    "What a least was compared with, where one was asked for: the largest of score, similarity and "
+    "share of the query's words, unless retrieval.match says score.",
 )
 
 

@@ -65,6 +65,31 @@ def test_a_chunk_that_was_deleted_or_has_left_its_note_is_not_found(alice: Agent
     assert found(alice, "dragon") == []
 
 
+def test_the_place_of_a_chunk_is_known_whether_it_is_cited_or_not(alice: AgentMemory) -> None:
+    alice.notes.write("memory/day.md", f"# Monday\n\n{DRAGON}")
+    alice.add("the dragon was seen")
+    for group in (False, True):
+        note, memory = sorted(
+            alice.memory_search("dragon", min_score=0.0, group=group),
+            key=lambda finding: finding.memory.kind != "note",
+        )
+        place = alice.notes.place(note.memory)
+        assert place == ("memory/day.md", 1, 3)
+        assert str(place) == "memory/day.md#L1-L3"
+        assert note.citation == (None if group else "memory/day.md#L1-L3")
+        assert (alice.notes.place(memory.memory), memory.citation) == (None, None)
+
+
+def test_notes_alone_are_searched_by_their_kind(alice: AgentMemory) -> None:
+    alice.add("the dragon sleeps")
+    alice.notes.write("MEMORY.md", DRAGON)
+    alice.notes.write("memory/day.md", "the dragon was seen\n")
+    alice.update(alice.all()[-1].id, temperature="cold")
+    found = alice.memory_search("dragon sleeps", 2, 0.0, kind="note")
+    assert [each.memory.kind for each in found] == ["note", "note"]
+    assert len(alice.memory_search("dragon sleeps", 9, 0.0, kind=["note", "fact"])) == 3
+
+
 # Snippets
 
 

@@ -50,6 +50,22 @@ def test_the_minimum_never_hides_an_exact_match(make: Make) -> None:
     assert hit.memory.content == "zqxv"
 
 
+@pytest.mark.parametrize("cold", [False, True])
+def test_the_minimum_may_be_compared_with_the_score_alone(make: Make, cold: bool) -> None:
+    texts = ["the dragon sleeps at noon", "a dragon", "fish is cheap today"]
+    found = {}
+    for match in ("best", "score"):
+        alice = make(preset="weighted-sum", retrieval={"match": match})
+        alice.add_many(texts)
+        if cold:
+            alice.add("the dragon was seen", temperature="cold")
+        least = max(hit.score for hit in alice.search("dragon noon", include_cold=cold))
+        hits = alice.search("dragon noon", min_score=least, include_cold=cold)
+        found[match] = [(hit.memory.content, hit.match) for hit in hits]
+    assert found["score"] == [(found["best"][0][0], least)]
+    assert len(found["best"]) > 1
+
+
 def test_the_minimum_leaves_out_what_does_not_match(make: Make) -> None:
     alice = make()
     alice.add_many(WEATHER)

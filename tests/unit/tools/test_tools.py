@@ -596,6 +596,12 @@ def test_a_note_is_written_found_and_read(alice: AgentMemory) -> None:
     assert (found["citation"], found["kind"]) == ("MEMORY.md#L1-L3", "note")
     (hidden,) = done(alice, "memory_search", query="<1 0>", group=True)["results"]
     assert hidden["citation"] is None
+    place = {"source": "note", "path": "MEMORY.md", "from": 1, "to": 3}
+    assert [{key: each[key] for key in place} for each in (found, hidden)] == [place] * 2
+    alice.add("<1 0.1>")
+    (fact,) = done(alice, "memory_search", query="<1 0>", kind="fact")["results"]
+    assert fact["source"] == "memory"
+    assert [fact[key] for key in ("path", "from", "to", "citation")] == [None] * 4
     read = done(alice, "memory_get", path="MEMORY.md", **{"from": 3, "lines": 1})
     assert read == {"path": "MEMORY.md", "from": 3, "to": 3, "text": "It sleeps at noon. <1 0>\n"}
     assert done(alice, "append_note", text="today")["path"].startswith("memory/")
