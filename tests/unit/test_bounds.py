@@ -23,13 +23,16 @@ SOURCE = ROOT / "src" / "agents"
 # Functions without arguments, or with arguments of which there are few: the package's own classes,
 # languages and operations, and the folder of the user's key.
 FIXED = {
-    "config/load.py": {"types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
+    "config/load.py": {"types_in", "_defaults", "_schema", "_validator"},
+    "config/packaged.py": {"_read"},
+    "config/profiles.py": {"profile"},
     "storage/embedding.py": {"_weights"},
     "storage/mem0/package.py": {"_both"},
     "storage/mem0/store.py": {"_modules_in"},
     "storage/columns/words.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},
+    "tools/profiles.py": {"_compiled"},
 }
 
 

@@ -1,9 +1,9 @@
 """One agent's view of its own memories in a bank."""
 
 from collections.abc import Iterable, Mapping
-from typing import final
+from typing import Any, final
 
-from ..engine import move, read, upkeep, write
+from ..engine import clock, move, read, upkeep, write
 from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -29,6 +29,7 @@ from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
 from ..telling import groups, links, tell
 from ..telling import trust as trusting
+from .renaming import named_by_profile
 
 
 @final
@@ -36,7 +37,8 @@ class AgentMemory:
     """One agent's memories, made by :meth:`MemoryBank.agent`. It reaches no other agent's memories.
 
     A tier may be given as a ``Tier``, a number 0–4, or a name in any case. A temperature may be
-    given as a ``Temperature`` or a name. The id of a memory that this agent does not have raises
+    given as a ``Temperature`` or a name. :meth:`add`, :meth:`search` and :meth:`recall` also take
+    the names of the bank's profile. The id of a memory that this agent does not have raises
     :class:`MemoryNotFound`. Each call that changes something commits it before it returns, as
     :class:`MemoryBank` says.
     """
@@ -51,8 +53,19 @@ class AgentMemory:
     def __repr__(self) -> str:
         return f"<AgentMemory {self.agent_id}: {self.count()} memories>"
 
+    def call(self, name: str, /, **arguments: object) -> dict[str, Any]:
+        """Do an operation by its name: one of docs/reference.md, or of the bank's profile.
+
+        The result is a JSON object. What is wrong is raised, as by the other calls.
+        """
+        from ..tools import calling  # which is made of the calls of this class
+
+        clock.follow(self.engine)
+        return calling.run(self, name, arguments)
+
     # Storing
 
+    @named_by_profile("memory_add")
     def add(
         self,
         content: str,
@@ -418,6 +431,7 @@ class AgentMemory:
             memories = None if ids is None else [self.get(each) for each in ids]
             return move.spill(self.engine, self.agent_id, count, memories, tokens)
 
+    @named_by_profile("memory_recall")
     def recall(
         self,
         query: str,
@@ -536,6 +550,7 @@ class AgentMemory:
         with self.engine.using():
             return self.engine.state.block(self.agent_id).pinned_memories()
 
+    @named_by_profile("memory_query")
     def search(
         self,
         query: str,

@@ -366,6 +366,7 @@ class AsyncAgentMemory(_View[AgentMemory]):
         """The agent's Markdown notes."""
         return AsyncAgentNotes(self._of.notes, self._turns)
 
+    call = _awaited(AgentMemory.call)
     add = _awaited(AgentMemory.add)
     add_many = _awaited(AgentMemory.add_many)
     add_messages = _awaited(AgentMemory.add_messages)

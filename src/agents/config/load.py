@@ -1,17 +1,15 @@
-"""Loads settings: merges the defaults, a preset, a file, assignments and keyword arguments.
+"""Loads settings: merges the defaults, a profile, a preset, a file, assignments and keywords.
 
 ``settings.py`` declares them, with their defaults; ``config/presets`` holds the presets. What is
 wrong is told by ``config/schema.yaml``, which is made of the declarations.
 """
 
-import difflib
 import functools
 import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
-from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -31,6 +29,7 @@ from typing import (
 from ..errors import ConfigError
 from ..memory.new import FIELDS, WORLD_FIELDS
 from ..rules.bounds import Bound, Items, OneOf, Within, Written
+from .packaged import named, packaged
 from .plain import Document, copy_plain, printable
 from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 
@@ -72,6 +71,9 @@ def load_settings(
     the same key, the later wins. Mappings merge key by key, except that a layer with another
     provider starts that provider's ``config`` afresh; a list replaces the list before it.
 
+    If one of them names a ``profile``, the profile's settings come right below the preset, unless
+    ``base`` has them already, and the keys of the profile's document are understood in all of them.
+
     One ``ConfigError`` lists the problems of all of them.
     """
     merged = _defaults()
@@ -85,17 +87,30 @@ def load_settings(
         given = [_file(config)]
     # Assignments are one layer, so that it does not matter whether the provider comes first.
     layers = [given, [_assignment(text) for text in assignments]]
-    if preset is not None:
-        if isinstance(config, Settings):
-            raise ConfigError(
-                f"preset {preset!r:.60} would change nothing: Settings name every value already",
-                hint="give the preset where these are loaded",
-            )
-        layers.insert(0, [_preset(preset)])
-    if base is not None and not isinstance(config, Settings):  # Settings name every value already
-        layers.insert(0, [copy_plain(_without_gone(base), "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
+    kept: Document | None = None
+    if base is not None and not isinstance(config, Settings):  # Settings name every value already
+        kept = copy_plain(_without_gone(base), "the bank's settings")
+    own = config.profile if isinstance(config, Settings) else _profile_in([kept] if kept else [])
+    chosen = _profile_in([document for layer in layers for document in layer], own)
+    if isinstance(config, Settings) and (preset is not None or chosen != own):
+        kind, name = ("profile", chosen) if preset is None else ("preset", preset)
+        raise ConfigError(
+            f"{kind} {name!r:.60} would change nothing: Settings name every value already",
+            hint=f"give the {kind} where these are loaded",
+        )
+    if preset is not None:
+        layers.insert(0, [named("preset", preset)])
+    if isinstance(chosen, str):
+        from .profiles import in_our_words, profile
+
+        named_so = profile(chosen)
+        layers = [[in_our_words(each, named_so) for each in layer] for layer in layers]
+        if chosen != own:  # a bank that was made with it has its settings, and perhaps others
+            layers = [*([each] for each in named_so.settings), *layers]
+    if kept is not None:
+        layers.insert(0, [kept])
     _check([document for layer in layers for document in layer])
     for layer in layers:
         together: dict[str, Any] = {}
@@ -128,9 +143,17 @@ def _without_gone(kept: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
+def _profile_in(documents: Iterable[Document], chosen: object = None) -> object:
+    """The value of ``profile`` in the last of the documents that names one, right or wrong."""
+    for document in documents:
+        if isinstance(document.value, dict) and "profile" in document.value:
+            chosen = document.value["profile"]
+    return chosen
+
+
 def preset_settings(name: str) -> dict[str, Any]:
     """The settings of a preset, by key: ``{"temperature.initial": "hot"}``."""
-    sections = cast(dict[str, dict[str, Any]], _preset(name).value)
+    sections = cast(dict[str, dict[str, Any]], named("preset", name).value)
     return {
         f"{section}.{key}": each for section, own in sections.items() for key, each in own.items()
     }
@@ -146,22 +169,6 @@ def _file(path: str | os.PathLike[str]) -> Document:
     # An empty file changes nothing.
     value = {} if document.value is None else document.value
     return Document(document.source, value, document.lines, document.written)
-
-
-def _preset(name: str) -> Document:
-    # Only a known name becomes part of a path: no name leads to another folder.
-    known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
-    if name in known:
-        return _packaged_preset(name)
-    near = difflib.get_close_matches(name.lower(), known, 1) if isinstance(name, str) else ()
-    names = f"known: {', '.join(known)}"
-    hint = f"did you mean {near[0]}? ({names})" if near else names
-    raise ConfigError(f"there is no preset {name!r:.60}", hint=hint)
-
-
-@functools.cache
-def _packaged_preset(name: str) -> Document:
-    return _file(_packaged("presets") / f"{name}.yaml")
 
 
 def _assignment(text: str) -> Document:
@@ -315,13 +322,6 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _packaged(name: str) -> Path:
-    # An installed wheel carries config/ inside the package; a checkout has it beside src/.
-    here = Path(__file__).parent.parent
-    folder = here / "defaults"
-    return (folder if folder.exists() else here.parents[1] / "config") / name
-
-
 @functools.cache
 def _defaults() -> dict[str, Any]:
     return Settings().to_dict()
@@ -342,7 +342,7 @@ def _schema() -> dict[str, Any]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a user's file takes longer to read
-    with _packaged("schema.yaml").open("rb") as file:
+    with packaged("schema.yaml").open("rb") as file:
         schema = cast(dict[str, Any], yaml.load(file, loader))  # noqa: S506 - both are safe
     memory = schema["properties"]["simulation"]["properties"]["memories"]["items"]["properties"]
     for name in WORLD_FIELDS:

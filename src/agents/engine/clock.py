@@ -16,6 +16,8 @@ from .engine import Engine
 logger = logging.getLogger(__name__)
 
 _MS_PER_DAY = 86_400_000
+_LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999, with which dates end."""
 _LAST = NEVER - 1
 """The last tick there is: in a later one, what never expires would expire."""
 
@@ -43,6 +45,19 @@ def anchor_of(bank: Engine) -> Anchor | None:
     with journal.reading():  # whoever made the journal can have written anything
         kept = journal.get("clock")
         return Anchor(*map(int, kept)) if kept else None
+
+
+def ms_of(bank: Engine, tick: int) -> int:
+    """When a tick was, in milliseconds since 1970.
+
+    Where the wall clock moves the bank, the wall clock showed it. Else the ticks are counted from
+    the beginning of 1970, so that the same run gives the same times.
+    """
+    settings = bank.settings.clock
+    kept = anchor_of(bank) if settings.mode == "wall" else None
+    first = Anchor(0, 0, settings.ticks_per_day) if kept is None else kept
+    ms = first.ms + (tick - first.tick) * _MS_PER_DAY // first.ticks_per_day
+    return min(max(0, ms), _LAST_MS)
 
 
 def advance(bank: Engine, tick: int) -> None:

@@ -84,10 +84,15 @@ class Operation(NamedTuple):
     route: Route
     destroys: bool = False
     """Whether the operation may purge a memory."""
+    profile: str | None = None
+    """The profile whose name and arguments these are; None for ours."""
 
     def schema(self) -> Schema:
-        """The arguments with the example, for a model."""
-        return {**deepcopy(self.arguments), "examples": [deepcopy(self.example)]}
+        """The arguments with the example, for a model; a document's as the document has them."""
+        schema = deepcopy(self.arguments)
+        if self.profile is None or self.example:
+            schema["examples"] = [deepcopy(self.example)]
+        return schema
 
 
 _EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"

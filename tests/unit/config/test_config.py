@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-import agents.config.load
+from agents.config import packaged
 from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.config.yaml_files import to_yaml
@@ -127,8 +127,8 @@ def test_an_installed_package_reads_the_files_inside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "defaults").mkdir()
-    monkeypatch.setattr(agents.config.load, "__file__", str(tmp_path / "config" / "load.py"))
-    assert agents.config.load._packaged("schema.yaml") == tmp_path / "defaults" / "schema.yaml"
+    monkeypatch.setattr(packaged, "__file__", str(tmp_path / "config" / "packaged.py"))
+    assert packaged.packaged("schema.yaml") == tmp_path / "defaults" / "schema.yaml"
 
 
 def test_settings_are_frozen() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-import agents.config.load
+from agents.config import packaged
 from agents.config.load import load_settings
 from agents.errors import ConfigError
 from banks import ROOT
@@ -218,7 +218,7 @@ def test_an_installed_package_reads_the_presets_inside_it(
     load_settings({"seed": 1})  # the defaults, and what may be set, are read once
     (tmp_path / "defaults" / "presets").mkdir(parents=True)
     (tmp_path / "defaults" / "presets" / "mine.yaml").write_text("seed: 8\n")
-    monkeypatch.setattr(agents.config.load, "__file__", str(tmp_path / "config" / "load.py"))
+    monkeypatch.setattr(packaged, "__file__", str(tmp_path / "config" / "packaged.py"))
     assert load_settings(preset="mine").seed == 8
     assert refusal(preset="tiers").endswith("; known: mine")
 

@@ -14,7 +14,8 @@ from jsonschema import Draft202012Validator
 import agents
 from agents import AgentMemory, InvalidInput, InvalidMetadata, MemoryBank, Retention, tools
 from agents.tools import OPERATIONS
-from agents.tools.calling import _MOST_ITEMS, run
+from agents.tools.calling import run
+from agents.tools.checking import _MOST_ITEMS
 
 NAMES = sorted(OPERATIONS)
 FOR_AGENTS = [n for n, each in OPERATIONS.items() if each.permission in ("read", "write")]

@@ -65,6 +65,7 @@ def served(
     file: Path | None,
     preset: str | None,
     assignments: Sequence[str] | None,
+    profile: str | None,
     *,
     create: bool,
 ) -> "MemoryBank":
@@ -72,7 +73,7 @@ def served(
     from ...bank.memory_bank import MemoryBank
     from ...bank.opening import Opening
 
-    given = flags(preset, assignments)
+    given = flags(preset, assignments, profile)
     opening = Opening(file, assignments=given, create=create, clock_mode="wall")
     return MemoryBank(opening.in_folder(folder))
 

@@ -47,6 +47,15 @@ Assignments = Annotated[
         help="One setting, such as memory.max_pinned=3; can be repeated.",
     ),
 ]
+Profile = Annotated[
+    str | None,
+    Option(
+        "--profile",
+        metavar="NAME",
+        help="Stand in the place of another system, with its names and defaults: ctx-sys or "
+        "fr-004.",
+    ),
+]
 Create = Annotated[bool, Option("--create", help="Make the bank if there is none.")]
 DryRun = Annotated[bool, Option("--dry-run", "-n", help="List what would change; change nothing.")]
 OutFolder = Annotated[
@@ -88,9 +97,17 @@ def no_nan(value: float | None) -> float | None:
     return value
 
 
-def flags(preset: str | None, assignments: Sequence[str] | None) -> list[str]:
-    """What --preset and --set say, as assignments: both beat a file, and --set beats --preset."""
-    chosen = list(assignments or ())
+def flags(
+    preset: str | None, assignments: Sequence[str] | None, profile: str | None = None
+) -> list[str]:
+    """What --preset, --profile and --set say, as assignments.
+
+    --preset and --set beat a file, and --set beats --preset; a file beats what the profile says.
+    """
+    chosen = [
+        *([] if profile is None else [f"profile={json.dumps(profile)}"]),
+        *(assignments or ()),
+    ]
     if preset is None:
         return chosen
     from ...config.load import preset_settings

@@ -1,11 +1,12 @@
 """The paths of the service and their description in OpenAPI 3.1, made from the operations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ... import __version__
 from ...errors import InvalidInput
 from ...tools import OPERATIONS, Operation
+from ...tools.checking import Table
 from ...tools.operations import Permission
 from ...tools.shapes import CONTENT, MEMORY, Schema
 from .problems import MEDIA_TYPE
@@ -75,20 +76,26 @@ def _of_table(operation: Operation) -> Endpoint:
 
 _GET = OPERATIONS["memory_get"]
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    *(_of_table(operation) for operation in OPERATIONS.values()),
-    Endpoint(
-        "memory_get_by_id",
-        "GET",
-        "/memory/{memory_id}",
-        200,
-        _GET._replace(description="A memory, by its id.", example=OPERATIONS["pin_memory"].example),
-        MEMORY,
-        lambda result: result["memory"],
-        ("memory_id",),
-        _without(_GET.arguments, tuple(_GET.arguments["properties"])),
-    ),
+_BY_ID = Endpoint(
+    "memory_get_by_id",
+    "GET",
+    "/memory/{memory_id}",
+    200,
+    _GET._replace(description="A memory, by its id.", example=OPERATIONS["pin_memory"].example),
+    MEMORY,
+    lambda result: result["memory"],
+    ("memory_id",),
+    _without(_GET.arguments, tuple(_GET.arguments["properties"])),
 )
+
+
+def endpoints(table: Table) -> tuple[Endpoint, ...]:
+    """The endpoints of these operations; a memory also has an address of its own."""
+    by_id = [_BY_ID] if table.get(_GET.name) is _GET else []
+    return (*map(_of_table, table.values()), *by_id)
+
+
+ENDPOINTS = endpoints(OPERATIONS)
 
 HEALTH = ServicePage("health", "/health", "Whether the service answers.", None)
 
@@ -169,10 +176,10 @@ _PROBLEM: Schema = {
 }
 
 
-def description(max_content_bytes: int) -> dict[str, Any]:
+def description(max_content_bytes: int, served: Sequence[Endpoint] = ENDPOINTS) -> dict[str, Any]:
     """The whole document, for a bank with this limit on the bytes of a text."""
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in ENDPOINTS:
+    for endpoint in served:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     for page in PAGES:
         paths.setdefault(page.path, {})[page.method.lower()] = _page(page)
@@ -207,7 +214,9 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             for name, value in operation.example.items()
             if name in endpoint.given["properties"]
         }
-        content = {"schema": _nullable(endpoint.given), "example": example}
+        content: dict[str, Any] = {"schema": _nullable(endpoint.given)}
+        if operation.example or operation.profile is None:
+            content["example"] = example
         made["requestBody"] = {
             "required": bool(endpoint.given["required"]),
             "content": {"application/json": content},
@@ -222,7 +231,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
             "in": "path",
             "required": True,
             "schema": endpoint.operation.arguments["properties"][name],
-            "example": endpoint.operation.example[name],
+            **_example(endpoint.operation, name),
         }
         for name in endpoint.in_path
     ]
@@ -233,6 +242,10 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
         {"name": name, "in": "query", "required": name in needed, "schema": schema}
         for name, schema in endpoint.given["properties"].items()
     ]
+
+
+def _example(operation: Operation, name: str) -> dict[str, Any]:
+    return {"example": operation.example[name]} if name in operation.example else {}
 
 
 def _page(page: ServicePage) -> dict[str, Any]:

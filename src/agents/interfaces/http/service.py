@@ -14,9 +14,10 @@ from ...bank.async_bank import AsyncMemoryBank
 from ...errors import InvalidInput
 from ...memory.scopes import NOWHERE
 from ...tools import Failure
+from ...tools.profiles import table_of
 from . import bodies
 from .access import NAMED_IN, Names, TokenDoor
-from .endpoints import ENDPOINTS, PAGES, Endpoint, ServicePage, description, query_arguments
+from .endpoints import PAGES, Endpoint, ServicePage, description, endpoints, query_arguments
 from .gate import Gate, Manner, Target, Visit
 from .limits import DEFAULT, Limits
 from .problems import Problem, encoded, private_paths, status_of, told
@@ -37,14 +38,15 @@ class Service:
         self._bank = bank
         self._nesting = limits.nesting
         self._private = private_paths(door.folder, bank.settings)
+        served = endpoints(table_of(bank.settings.profile))
         self._pages = {
             "index": encoded({"name": "TierMem", "version": __version__, "see": "/openapi.json"}),
             "health": encoded({"status": "ok"}),
-            "openapi": encoded(description(bank.settings.memory.max_content_bytes)),
+            "openapi": encoded(description(bank.settings.memory.max_content_bytes, served)),
         }
         self._gate = Gate(
             [
-                *(Target(each, partial(self._operated, each)) for each in ENDPOINTS),
+                *(Target(each, partial(self._operated, each)) for each in served),
                 *(Target(each, partial(self._shown, each)) for each in PAGES),
             ],
             door,

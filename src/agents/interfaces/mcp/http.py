@@ -47,7 +47,7 @@ def serve(
     """
     shared = AsyncMemoryBank(bank)
     private = private_paths(door.folder, bank.settings)
-    server = make_server(partial(_access, shared, read_only), private)
+    server = make_server(partial(_access, shared, read_only), private, bank.settings.profile)
     manager = sdk.manager(server, limits.body_bytes)
 
     async def answer(visit: Visit) -> Response:

@@ -12,11 +12,14 @@ from mcp.server import Server
 from ... import __version__, tools
 from ...bank.agent_memory import AgentMemory
 from ...bank.async_bank import AsyncAgentMemory
+from ...config.profiles import profile as profile_of
 from ...engine import clock
 from ...errors import InvalidInput, NoteRefused, TierMemError
 from ...notes.flush import FLUSH_PROMPT
-from ...tools import OPERATIONS, Failure, Operation, Outcome
+from ...tools import Failure, Operation, Outcome
+from ...tools.checking import Table
 from ...tools.operations import WHY_NOT, Permission, allows
+from ...tools.profiles import table_of
 from ...tools.shapes import QUERY
 from ..http.problems import told
 from .sdk import Context, build, error, make, types
@@ -55,9 +58,13 @@ class Access(NamedTuple):
 
 
 def make_server(
-    who: Callable[[Context], Access], private: Sequence[str] | None = None
+    who: Callable[[Context], Access],
+    private: Sequence[str] | None = None,
+    profile: str | None = None,
 ) -> Server[Any]:
     """A server in which ``who`` decides the access of each request, not the request's arguments.
+
+    ``profile`` is that of the bank: the tools are its operations.
 
     With ``private``, clients are far away: no error tells them of these paths, or of the machine.
 
@@ -65,7 +72,7 @@ def make_server(
     take turns at the bank in the order of their arrival. A call that has begun is finished even if
     its client is gone.
     """
-    offer = _Offer(who, private)
+    offer = _Offer(who, private, table_of(profile))
     return make(
         "tiermem",
         {
@@ -77,10 +84,10 @@ def make_server(
             "list_prompts": offer.list_prompts,
             "get_prompt": offer.get_prompt,
         },
-        _input_schema,
+        offer.input_schema,
         version=__version__,
         title="TierMem",
-        instructions=_INSTRUCTIONS,
+        instructions=_INSTRUCTIONS if profile is None else profile_of(profile).about,
     )
 
 
@@ -88,10 +95,11 @@ class _Offer:
     """The tools, resources and prompts of a client."""
 
     def __init__(
-        self, who: Callable[[Context], Access], private: Sequence[str] | None = None
+        self, who: Callable[[Context], Access], private: Sequence[str] | None, table: Table
     ) -> None:
         self._who = who
         self._private = private
+        self._table = table
 
     # Tools
 
@@ -102,7 +110,7 @@ class _Offer:
         return types.ListToolsResult(
             tools=[
                 _tool(each)
-                for each in OPERATIONS.values()
+                for each in self._table.values()
                 if allows(access.permission, each.permission)
             ]
         )
@@ -110,7 +118,7 @@ class _Offer:
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        access, operation = self._who(context), OPERATIONS.get(params.name)
+        access, operation = self._who(context), self._table.get(params.name)
         if operation is not None and not allows(access.permission, operation.permission):
             why = f"{params.name} changes the memory, and here it may only be read"
             if access.may_write:
@@ -121,6 +129,10 @@ class _Offer:
         )
         failure = None if outcome.failure is None else self._as_told(outcome.failure)
         return _result(Outcome(outcome.result, failure))
+
+    def input_schema(self, name: str) -> dict[str, Any] | None:
+        """The schema of a tool's arguments; None for no tool."""
+        return self._table[name].arguments if name in self._table else None
 
     # Resources
 
@@ -221,10 +233,6 @@ class _Offer:
         if self._private is None:
             return failure
         return Failure(failure.type, told(failure, self._private))
-
-
-def _input_schema(name: str) -> dict[str, Any] | None:
-    return OPERATIONS[name].arguments if name in OPERATIONS else None
 
 
 def _tool(operation: Operation) -> types.Tool:

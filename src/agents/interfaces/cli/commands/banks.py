@@ -18,6 +18,7 @@ from ..options import (
     DryRun,
     OneAgent,
     Preset,
+    Profile,
     flags,
     tell_idle,
 )
@@ -33,6 +34,7 @@ def init(
     folder: BankFolder,
     file: Config = None,
     preset: Preset = None,
+    profile: Profile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
@@ -41,7 +43,7 @@ def init(
     The bank keeps the settings that you give here. The folder must be new, or empty but for notes.
     """
     _check_free(folder)
-    with served(folder, file, preset, assignments, create=True) as bank:
+    with served(folder, file, preset, assignments, profile, create=True) as bank:
         tell_idle_in(bank, preset, assignments)
         memory, store, clock = bank.settings.memory, bank.settings.store, bank.settings.clock
         embedder = bank.engine.embedder.embedder.name

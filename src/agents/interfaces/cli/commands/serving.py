@@ -32,6 +32,7 @@ from ..options import (
     Config,
     Create,
     Preset,
+    Profile,
     Quiet,
     no_nan,
 )
@@ -57,6 +58,7 @@ def serve(
     ] = None,
     file: Config = None,
     preset: Preset = None,
+    profile: Profile = None,
     assignments: Assignments = None,
     create: Create = False,
     hosts: AllowHosts = None,
@@ -98,7 +100,7 @@ def serve(
     door, names = http.TokenDoor(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
     with http.listen(host, port) as sock, _logging(quiet), stopping() as asked_to_stop:
-        bank = served(folder, file, preset, assignments, create=create)
+        bank = served(folder, file, preset, assignments, profile, create=create)
         try:
             check_served(bank, folder)
             say(f"serving {folder} on {http.address(host, sock)} for {agents}")
@@ -238,6 +240,7 @@ def mcp(
     create: Create = False,
     file: Config = None,
     preset: Preset = None,
+    profile: Profile = None,
     assignments: Assignments = None,
 ) -> None:
     """Serve an agent's memory to MCP clients: tools, resources and prompts.
@@ -274,7 +277,7 @@ def mcp(
     check_bank(folder, create, "--create makes one")
 
     def opened() -> "MemoryBank":
-        return served(folder, file, preset, assignments, create=create)
+        return served(folder, file, preset, assignments, profile, create=create)
 
     with stopping() as asked_to_stop:
         if not http:
@@ -343,7 +346,8 @@ def _over_streams(
         agent = shared.agent(name)
         access = Access(agent, permission)
         with watched(bank):
-            serve(make_server(lambda _: access), shared, incoming, outgoing, asked_to_stop)
+            server = make_server(lambda _: access, profile=bank.settings.profile)
+            serve(server, shared, incoming, outgoing, asked_to_stop)
             asyncio.run(agent.run(lambda _: None))  # waits for all that was begun
 
 

@@ -1,0 +1,253 @@
+"""Profiles: what a source document calls our operations, arguments, results and settings.
+
+A profile is a packaged file, ``config/profiles/NAME.yaml``. What it says of operations is made into
+a table of operations in ``tools/profiles.py``; what it says of settings counts when settings are
+loaded. ``docs/architecture/profiles.md`` explains the form of the file.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ..errors import ConfigError
+from .packaged import named
+from .plain import Document, KeyPath, show_path
+from .settings import Settings
+
+
+class Argument(NamedTuple):
+    """An argument of a document's operation."""
+
+    name: str
+    """The document's name."""
+    ours: str
+    schema: Mapping[str, Any] | None
+    """The document's; None: that of our argument."""
+    required: bool | None
+    """None: as our argument is."""
+    default: object
+    """What stands for an argument that is not given; None: nothing."""
+    convert: str | None
+    """The name of a converter of ``bank/renaming.py``."""
+    values: Mapping[str, Any]
+    """Our values, by the document's; a value that is not among them is ours already."""
+
+
+class Renamed(NamedTuple):
+    """An operation of a document."""
+
+    name: str
+    description: str | None
+    """None: that of our operation."""
+    does: str
+    """The name of our operation."""
+    arguments: tuple[Argument, ...]
+    others: bool
+    """Whether all other arguments of our operation are taken as well, under our names."""
+    fixed: Mapping[str, Any]
+    """Our arguments that this operation always gives."""
+    result: Mapping[str, Any] | str | None
+    """The result's keys, as ``tools/profiles.py`` reads them, or the name of a shape; None: our
+    result."""
+    route: Mapping[str, Any]
+    """What is other than in our HTTP route: method, path, status."""
+    example: Mapping[str, Any]
+
+
+class Profile(NamedTuple):
+    """What a source document calls things."""
+
+    name: str
+    about: str
+    settings: tuple[Document, ...]
+    """Those of the preset that it names, then its own."""
+    config: Mapping[KeyPath, tuple[tuple[str, ...], str | None]]
+    """Where a key of the document's settings stands in ours, and the name of its converter."""
+    keeps: tuple[str, ...]
+    """Our operations that are there under our names."""
+    shapes: Mapping[str, Mapping[str, Any]]
+    """The keys of objects that are parts of several results."""
+    operations: Mapping[str, Renamed]
+
+
+def _days(value: object) -> object:
+    return f"{value}d" if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _above(value: object) -> object:
+    return value + 1 if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+CONVERTERS: Mapping[str, Callable[[object], object]] = MappingProxyType(
+    {"days": _days, "above": _above}
+)
+"""How the value of a document's setting becomes one of ours, by name: a number of ``days`` is a
+duration, and ``above`` 3 is at least 4. A value of a wrong type stays, and is refused as ours."""
+
+
+@functools.cache
+def profile(name: str) -> Profile:
+    """The packaged profile of this name, or :class:`ConfigError`."""
+    document = named("profile", name)
+    parts = _Part(document, document.value, ())
+    about = parts.text("about")
+    settings = [Document(document.source, parts.mapping("settings"))]
+    if (preset := parts.take("preset")) is not None:
+        settings.insert(0, named("preset", preset))
+    keys: dict[KeyPath, tuple[tuple[str, ...], str | None]] = {
+        tuple(key.split(".")): _place_of(parts, key, to)
+        for key, to in parts.mapping("config").items()
+    }
+    keeps, shapes = parts.take("keeps") or [], parts.mapping("shapes")
+    operations = {
+        name: _operation(_Part(document, own, ("operations", name)), name)
+        for name, own in parts.mapping("operations").items()
+    }
+    parts.end()
+    return Profile(name, about, tuple(settings), keys, tuple(keeps), shapes, operations)
+
+
+def _place_of(parts: "_Part", key: str, to: object) -> tuple[tuple[str, ...], str | None]:
+    own = _Part(parts.document, {"to": to} if isinstance(to, str) else to, ("config", key))
+    place, convert = own.text("to"), own.take("as")
+    own.end()
+    if convert is not None and convert not in CONVERTERS:
+        raise own.wrong(f"there is no converter {convert!r:.40}")
+    return tuple(place.split(".")), convert
+
+
+def _operation(parts: "_Part", name: str) -> Renamed:
+    made = Renamed(
+        name,
+        parts.take("description"),
+        parts.text("does"),
+        tuple(
+            _argument(_Part(parts.document, own or {}, (*parts.place, "arguments", key)), key)
+            for key, own in parts.mapping("arguments").items()
+        ),
+        bool(parts.take("others")),
+        parts.mapping("with"),
+        parts.take("result"),
+        parts.mapping("route"),
+        parts.mapping("example"),
+    )
+    parts.end()
+    return made
+
+
+def _argument(parts: "_Part", name: str) -> Argument:
+    schema = parts.take("schema")
+    default = (schema or {}).get("default")
+    made = Argument(
+        name,
+        parts.take("to") or name,
+        schema,
+        parts.take("required"),
+        parts.take("default") if default is None else default,
+        parts.take("as"),
+        parts.mapping("values"),
+    )
+    parts.end()
+    return made
+
+
+class _Part:
+    """A mapping of the file, whose keys are taken one by one; what is left is unknown."""
+
+    def __init__(self, document: Document, value: object, place: KeyPath) -> None:
+        self.document, self.place = document, place
+        if not isinstance(value, dict):
+            raise self.wrong("is not a mapping")
+        self._left = dict(value)
+
+    def take(self, key: str) -> Any:
+        """The value of a key, or None."""
+        return self._left.pop(key, None)
+
+    def text(self, key: str) -> str:
+        """The text of a key that must be there."""
+        value = self.take(key)
+        if not isinstance(value, str):
+            raise self.wrong(f"needs {key}, a text")
+        return value
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """The mapping of a key, which may be missing."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, dict):
+            raise self.wrong(f"{key} is not a mapping")
+        return value or {}
+
+    def end(self) -> None:
+        """Refuse the keys that nobody took."""
+        if self._left:
+            raise self.wrong(f"has unknown keys: {', '.join(self._left)}")
+
+    def wrong(self, why: str) -> ConfigError:
+        """The error of this part."""
+        return ConfigError(f"{self.document.place(self.place)}: {show_path(self.place)} {why}")
+
+
+# Settings under a document's names
+
+
+def in_our_words(document: Document, profile: Profile) -> Document:
+    """Settings in which a document's keys stand where ours do, with the lines of the document's.
+
+    A key beside the document's own that it does not have is a :class:`ConfigError`, and so is a
+    setting that is given under both names.
+    """
+    if not profile.config or not isinstance(document.value, dict):
+        return document
+    theirs: dict[KeyPath, object] = {}
+    ours = _without_theirs(document, profile, document.value, (), theirs)
+    lines, written = dict(document.lines), dict(document.written)
+    for path, value in theirs.items():
+        place, convert = profile.config[path]
+        section = ours
+        for part in place[:-1]:
+            section = section.setdefault(part, {})
+        if place[-1] in section:
+            raise ConfigError(
+                f"{document.place(path)}: {show_path(path)} and {show_path(place)} mean the same",
+                hint="give one of them",
+            )
+        section[place[-1]] = value if convert is None else CONVERTERS[convert](value)
+        if path in lines:
+            lines[place] = lines[path]
+        if path in written:
+            written[place] = written[path]
+    return Document(document.source, ours, lines, written)
+
+
+def _without_theirs(
+    document: Document,
+    profile: Profile,
+    value: Mapping[str, object],
+    under: tuple[str, ...],
+    theirs: dict[KeyPath, object],
+) -> dict[str, Any]:
+    """What is left of a mapping without the document's keys, which go into ``theirs``."""
+    left: dict[str, Any] = {}
+    for key, child in value.items():
+        path = (*under, key)
+        beside = [own for own in profile.config if own[: len(path)] == path]
+        if path in profile.config:
+            theirs[path] = child
+        elif beside and isinstance(child, dict | None):
+            if own := _without_theirs(document, profile, child or {}, path, theirs):
+                left[key] = own
+        elif under and under[0] not in _SECTIONS:
+            known = [show_path(own) for own in profile.config if own[: len(under)] == under]
+            raise ConfigError(
+                f"{document.place(path)}: unknown key {show_path(path)}",
+                hint=f"the profile {profile.name} has {', '.join(known)}",
+            )
+        else:
+            left[key] = dict(child) if isinstance(child, dict) else child
+    return left
+
+
+_SECTIONS = frozenset(each.name for each in fields(Settings))
