@@ -14,13 +14,13 @@ from agents.memory.records import (
     Hit,
     Hits,
     id_prefix,
-    memories_of,
     memory_id,
     sequence_of,
 )
 from agents.memory.tiers import Temperature, parse_tier
 from agents.rules.tiers import Caps, age, demote_over_cap, make_room
 from agents.storage.columns.extras import Standing
+from agents.storage.columns.table import memories_of
 from examples import examples
 from tiermem.testing.strategies import (
     agent_ids,

@@ -179,7 +179,7 @@ def own_plan(folder: Path, **values: Any) -> Sweep:
         ({"simulation.policy": "llm"}, ConfigError, "no LLM is configured"),
         ({"simulation.memories": [{"content": ""}]}, ConfigError, "memories.0."),
         ({"notes.transcripts": True}, ConfigError, "notes.transcripts: a run has none"),
-        ({NAMES: []}, RunError, "setup\\(\\) raised RuntimeError: no ground"),
+        ({NAMES: []}, RunError, "setup\\(\\) raised RuntimeError in tick 0: no ground"),
         ({NAMES: 5}, RunError, "metrics\\(\\) raised TypeError"),
         ({"simulation.world_options.value": "x"}, RunError, "tick 0 what can't be kept: 'x'"),
     ],

@@ -5,9 +5,10 @@ remember. As in every run, one commit holds everything of a tick, and what is re
 is found from the next tick on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple, Self, final
 from weakref import WeakValueDictionary
 
@@ -29,9 +30,6 @@ from .folder import FORMAT, make_folder
 from .outputs import summary_of
 from .run import Run
 from .scenario import check_repeatable
-
-Tick = AbstractContextManager[None]
-"""A tick of a program's run, as a block."""
 
 _open = WeakValueDictionary[Path, "OutsideRun"]()
 """The runs of this process that are open, by their folder."""
@@ -173,18 +171,18 @@ class OutsideRun:
 
     # Ticks
 
-    def tick(self) -> Tick:
+    def tick(self) -> "Tick":
         """One tick, as a block: ``with run.tick(): …``. An error undoes all of the tick."""
         if self._unused is not None:
             raise SimulationError(
                 "the step before was begun and not done",
                 hint="a step is a block: write `with self.memories.step():`",
             )
-        self._unused = self._tick()
+        self._unused = Tick(self)
         return self._unused
 
-    @contextmanager
-    def _tick(self) -> Iterator[None]:
+    def begin(self) -> AbstractContextManager[None]:
+        """Begin a tick: its transaction, which is open; :class:`Tick` calls it."""
         self._unused = None
         if self._is_inside:
             raise SimulationError("a step is under way already", hint="end it first")
@@ -195,21 +193,16 @@ class OutsideRun:
             )
         if not self.record:
             self._record_beginning()
-        try:
-            with self.bank.transaction():
-                self._is_inside = self._has_failed = True  # until the tick is committed
-                for doing in self._doings.values():
-                    doing.query, doing.given = None, Hits()
-                self.bank.advance(self.bank.tick + 1)
-                yield
-                self._end()
-            self._has_failed = False
-        finally:
-            self._is_inside = False
-            self._forget_doings()
+        transaction = self.bank.transaction()
+        transaction.__enter__()
+        self._is_inside = self._has_failed = True  # until the tick is committed
+        for doing in self._doings.values():
+            doing.query, doing.given = None, Hits()
+        self.bank.advance(self.bank.tick + 1)
+        return transaction
 
-    def _end(self) -> None:
-        """Store what the agents remember, and record the tick."""
+    def end(self) -> None:
+        """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
         metrics = self._numbers()
         agents = list(self._agents)
         doings = [self._doings.get(agent) or _AgentTick() for agent in agents]
@@ -225,6 +218,11 @@ class OutsideRun:
         log.repeated(recorder.repeated)
         do_what_is_due(self.bank)
         self._record(metrics, [doing.given for doing in doings if doing.query is not None], log)
+
+    def done(self, *, failed: bool) -> None:
+        """The tick is committed, or undone; :class:`Tick` calls it."""
+        self._is_inside, self._has_failed = False, failed
+        self._forget_doings()
 
     def check_inside(self, what: str) -> None:
         """Refuse ``what`` outside a tick."""
@@ -313,6 +311,35 @@ class OutsideRun:
             except (TypeError, ValueError) as error:
                 raise SimulationError(f"the metric {name} can't be kept: {error}") from None
         return numbers
+
+
+class Tick:
+    """A tick of a program's run, as a block."""
+
+    def __init__(self, run: OutsideRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._transaction = self._run.begin()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        failed = True
+        try:
+            if error is None:
+                try:
+                    self._run.end()
+                except BaseException as own:
+                    self._transaction.__exit__(type(own), own, own.__traceback__)
+                    raise
+            self._transaction.__exit__(kind, error, trace)
+            failed = error is not None
+        finally:
+            self._run.done(failed=failed)
 
 
 def _copied(value: object) -> object:

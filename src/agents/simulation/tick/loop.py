@@ -33,8 +33,11 @@ class AgentsPart(Protocol):
     def go_on(self) -> tuple[Mapping[str, float], Any] | None:
         """Go on from the last tick; its metrics, and the world's state. None before tick 0."""
 
-    def at_work(self, tick: int) -> AbstractContextManager[None]:
+    def at_work(self) -> AbstractContextManager[None]:
         """A tick, as a block. An error undoes it, unless it is recorded."""
+
+    def begin(self, tick: int) -> None:
+        """Begin this tick, in its block."""
 
     def decide(self, seen: Mapping[str, Observation]) -> Mapping[str, Sequence[object]]:
         """What each agent wants to do."""
@@ -107,7 +110,8 @@ class WorldLoop:
             )
         self._spent = True
         tick = self._agents.tick + 1
-        with self._agents.at_work(tick):
+        with self._agents.at_work():
+            self._agents.begin(tick)
             record = self._tick(tick)
         self._spent = False
         return record

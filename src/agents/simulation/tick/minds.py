@@ -4,8 +4,8 @@ A bank has all agents of a run, or those of a cell; nothing here looks at the wo
 does the ticks of a process, of a worker, and those that a log has.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
 
@@ -84,13 +84,14 @@ class Minds:
 
     # The phases of a tick
 
-    @contextmanager
-    def at_work(self, tick: int) -> Iterator[None]:
+    def at_work(self) -> AbstractContextManager[None]:
         """A tick, as a block: one transaction of the bank."""
-        with self._bank.transaction():
-            self._bank.advance(tick)
-            self.streams.begin(tick)
-            yield
+        return self._bank.transaction()
+
+    def begin(self, tick: int) -> None:
+        """Begin this tick, in its block."""
+        self._bank.advance(tick)
+        self.streams.begin(tick)
 
     def decide(
         self, seen: Mapping[str, Observation], policy: Policy | None = None

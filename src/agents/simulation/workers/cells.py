@@ -254,7 +254,8 @@ class LoggedLoop:
             )
         seen, deeds, told, asked = self._read(entry)
         policy = policy_again(self._policy, bank.settings, asked)
-        with minds.at_work(entry.tick):
+        with minds.at_work():
+            minds.begin(entry.tick)
             minds.decide(seen, policy)
             in_order = {agent: deeds[agent] for agent in minds.streams.order()}
             boards = Boards.of(entry.boards)

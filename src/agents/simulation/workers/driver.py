@@ -90,19 +90,23 @@ class Driver:
         return self._metrics, json.loads(self._world_state)
 
     @contextlib.contextmanager
-    def at_work(self, tick: int) -> Iterator[None]:
+    def at_work(self) -> Iterator[None]:
         """A tick, as a block; it has happened when it is in the log."""
         log = self._log
         if log is None:
             raise SimulationError("the driver of this simulation has ended", hint="open it again")
-        self._spent, self.tick = True, tick
+        self._spent, before = True, self.tick
         try:
             yield
         except BaseException:
-            if log.last is None or log.last.tick < tick:
-                self.tick = tick - 1
+            if log.last is None or log.last.tick < self.tick:
+                self.tick = before
             raise
         self._spent = False
+
+    def begin(self, tick: int) -> None:
+        """Begin this tick, in its block."""
+        self.tick = tick
 
     def decide(self, seen: Mapping[str, Observation]) -> dict[str, Sequence[object]]:
         """What each agent wants to do; the frames have what the cells saw and decided."""

@@ -69,7 +69,8 @@ class Cell:
 
     def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
         """Begin a tick; the frame of what the agents ask and want to do."""
-        self._open.enter_context(self._minds.at_work(tick))
+        self._open.enter_context(self._minds.at_work())
+        self._minds.begin(tick)
         observations = wire.seen_of(wire.decode(seen))
         wanted = self._minds.decide(dict(zip(self.agents, observations, strict=True)), policy)
         self._actions = wire.plain_actions(
