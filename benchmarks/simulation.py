@@ -35,7 +35,9 @@ def _market(folder: Path, agents: int, **options: Any) -> tuple[Any, Any]:
 
 
 def _memories(bank: Any) -> int:
-    return sum(bank.ticks.tier_counts().values())
+    from tiermem.telling.groups import agent_counts
+
+    return sum(agent_counts(bank.engine)[0].values())
 
 
 def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:

@@ -9,6 +9,7 @@ from langgraph.store.base import GetOp
 
 from agents import MemoryBank
 from agents.langgraph import TierMemStore
+from agents.simulation.kept_ticks import keep_tick
 from banks import MANUAL
 from embedders import Directions
 from wall_clock import WALL, WallClock
@@ -155,7 +156,7 @@ def test_the_dates_in_a_run_are_those_of_its_ticks() -> None:
     with MemoryBank.ephemeral() as bank:
         with bank.transaction():
             bank.advance(24)
-            bank.ticks.record({"tick": 24}, None)
+            keep_tick(bank, {"tick": 24}, None)
         store_of(bank).put(ANN, "k", {"a": "tea"})
         item = store_of(bank).get(ANN, "k")
         assert item is not None

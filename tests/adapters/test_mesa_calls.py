@@ -9,6 +9,7 @@ pytest.importorskip("mesa")
 
 from mesa_models import Town, Walker, walked
 
+from agents.simulation.kept_ticks import ticks_of
 from tiermem import AgentMemory, InvalidContent, InvalidInput, InvalidMetadata
 from tiermem.mesa.memories import READS, KeptMemories
 
@@ -64,7 +65,7 @@ def test_numbers_of_numpy_are_plain_numbers() -> None:
             memory.add("I paid.", metadata={"coins": number(3)})
             memory.record_action("pay", {"coins": number(3), "each": [number(1), number(2)]})
         assert town.memories.record["added"] == 2
-        return town.memories.bank.ticks.journal_hash()
+        return ticks_of(town.memories.bank).hash()
 
     assert end(np.int64) == end(int)
     assert end(np.float64) == end(np.float32) == end(float)
@@ -117,7 +118,7 @@ def test_looking_at_what_is_kept_counts_nothing(inside: bool) -> None:
                     look_at_all(town)
             if looks and not inside:
                 look_at_all(town)
-        return town.memories.bank.state_hash(), town.memories.bank.ticks.journal_hash()
+        return town.memories.bank.state_hash(), ticks_of(town.memories.bank).hash()
 
     assert end(looks=True) == end(looks=False)
 

@@ -12,7 +12,7 @@ import pytest
 from agents import CheckpointDamaged, InvalidInput, MemoryBank
 from agents.exchange import row_files
 from agents.storage import checkpoint
-from agents.storage.journal.ticks import TickNote
+from agents.storage.journal.attachments import Attachment
 from waiting import LONG
 
 pytestmark = pytest.mark.slow_after(1)
@@ -98,8 +98,8 @@ def test_a_file_that_somebody_trusts_may_unpack_to_more(tmp_path: Path) -> None:
 
 def test_a_state_that_deflates_very_well_is_kept_and_read_again(tmp_path: Path) -> None:
     state = f'["{"a" * (17 << 20)}"]'
-    row = TickNote("{}", b"", state).row(1, 1)
-    assert row.state() == ["a" * (17 << 20)]
+    row = Attachment("{}", b"", state, b"").row(1, 1)
+    assert row.state() == state.encode()
     path = tmp_path / "one.tmck"
     with MemoryBank.ephemeral() as bank:
         bank.agent("alice").add("a text")

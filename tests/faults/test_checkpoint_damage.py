@@ -25,6 +25,7 @@ from agents import (
 from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.errors import RunError
+from agents.simulation.kept_ticks import keep_tick, ticks_of
 from agents.simulation.runs.run import Run
 from agents.storage import checkpoint
 from banks import MANUAL, TESTS, busy, child, everything
@@ -52,8 +53,8 @@ def restore(path: Path, folder: Path, **options: Any) -> MemoryBank:
 
 
 def state(bank: MemoryBank) -> tuple[object, ...]:
-    ticks = bank.ticks
-    return (*everything(bank), list(ticks.records()), ticks.state(), ticks.journal_hash())
+    ticks = ticks_of(bank)
+    return (*everything(bank), list(ticks.records()), ticks.state(), ticks.hash())
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[object, 
             with bank.transaction():
                 bank.advance(tick)
                 bank.agent("a1").add(f"tick {tick} <{tick} 1>", metadata={"tick": tick})
-                bank.ticks.record({"tick": tick}, {"world": [tick, "ñ"]}, b"\1\2\3")
+                keep_tick(bank, {"tick": tick}, {"world": [tick, "ñ"]}, b"\1\2\3")
         bank.checkpoint(folder / "whole.tmck", {"mine": True})
         return folder / "whole.tmck", state(bank)
 
@@ -364,8 +365,8 @@ def run_to(folder: Path, tick: int, **changes: Any) -> tuple[str, list[str]]:
     with Run.open(folder) if folder.exists() else Run.create(folder, settings(**changes)) as run:
         for _ in run.advance(tick):
             pass
-        hashes = [record["state_hash"] for record, _ in run.bank.ticks.records()]
-        return run.bank.ticks.journal_hash(), hashes
+        hashes = [record["state_hash"] for record, _ in ticks_of(run.bank).records()]
+        return ticks_of(run.bank).hash(), hashes
 
 
 def test_a_run_skips_damaged_checkpoints_and_becomes_the_same_run(tmp_path: Path) -> None:

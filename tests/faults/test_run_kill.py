@@ -17,6 +17,7 @@ from runner import Life
 
 import warm_children
 from agents import MemoryBank
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import checkpoints
 from openai_server import OpenAIServer
@@ -100,11 +101,11 @@ def undisturbed(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def history(folder: Path) -> dict[str, Any]:
     """The journal's hash, and all that was recorded of every tick."""
     with MemoryBank.at(folder / "bank") as bank:
-        ticks = list(bank.ticks.records())
+        ticks = list(ticks_of(bank).records())
         return {
-            "journal": bank.ticks.journal_hash(),
+            "journal": ticks_of(bank).hash(),
             "state": bank.state_hash(),
-            "world": bank.ticks.state(),
+            "world": ticks_of(bank).state(),
             "state hashes": [record["state_hash"] for record, _ in ticks],
             "ticks": ticks,
         }

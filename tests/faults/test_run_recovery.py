@@ -11,6 +11,7 @@ from agents import BankDamaged, BankTooNew, BankTooOld, CommitFailed, Simulation
 from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.simulation import Run
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import go_back
@@ -95,7 +96,7 @@ def database(run: Path) -> sqlite3.Connection:
 
 def history(run: Path) -> list[str]:
     with Run.open(run) as opened:
-        return [record["state_hash"] for record, _ in opened.bank.ticks.records()]
+        return [record["state_hash"] for record, _ in ticks_of(opened.bank).records()]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import yaml
 import warm_children
 from agents import MemoryBank
 from agents.config.load import load_settings
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.replay import verify_files
 from agents.simulation.runs.run import Run
 from waiting import exit_code
@@ -56,7 +57,7 @@ def scenario_in(place: Path, values: dict[str, Any]) -> Path:
 
 def came_to(folder: Path) -> dict[str, Any]:
     with MemoryBank.at(folder / "bank") as bank:
-        history = bank.ticks.journal_hash(), bank.state_hash(), list(bank.ticks.records())
+        history = ticks_of(bank).hash(), bank.state_hash(), list(ticks_of(bank).records())
     assert list(verify_files(folder)) == []
     return {"history": history, **{name: (folder / name).read_bytes() for name in OUTPUTS}}
 

@@ -22,6 +22,7 @@ from agents.memory.records import Explanation, Hit, Recall
 from agents.memory.tiers import Retention
 from agents.notes import agent_notes
 from agents.notes.search import Finding
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.run import Run
 from asking import asked
 
@@ -73,10 +74,10 @@ def run_history(name: str, folder: Path) -> list[Any]:
     )
     with Run.create(folder, settings, scenario=SIMULATIONS) as run:
         hashes = [record["state_hash"] for record in run.advance(TICKS)]
-        rows = run.bank.ticks.records()
+        rows = ticks_of(run.bank).records()
         given = [hashlib.sha256(retrieved).hexdigest()[:16] for _, retrieved in rows]
-        metrics = [record["metrics"] for record, _ in run.bank.ticks.records()]
-        return [hashes, given, metrics, run.bank.ticks.journal_hash()]
+        metrics = [record["metrics"] for record, _ in ticks_of(run.bank).records()]
+        return [hashes, given, metrics, ticks_of(run.bank).hash()]
 
 
 def bank_history(preset: str, folder: Path) -> list[Any]:
@@ -117,7 +118,7 @@ def _bank_history(preset: str, folder: Path) -> list[Any]:
         )
         memories = json.dumps(_plain([bank.agent(agent).all() for agent in AGENTS]))
         recorded.append(hashlib.sha256(memories.encode()).hexdigest())
-        recorded.append(bank.ticks.journal_hash())
+        recorded.append(ticks_of(bank).hash())
     finally:
         bank.close()
     return recorded

@@ -14,6 +14,7 @@ from typing import Any
 
 from agents import MemoryBank
 from agents.config.load import load_settings
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.run import Run
 
 __all__ = ["CHECKPOINT", "EXPECTED", "FOLDER", "LAST", "TICK", "ending", "make", "state"]
@@ -37,9 +38,9 @@ def state(bank: MemoryBank) -> dict[str, Any]:
     return {
         "tick": bank.tick,
         "state_hash": bank.state_hash(),
-        "journal_hash": bank.ticks.journal_hash(),
-        "world": bank.ticks.state(),
-        "records": [record for record, _ in bank.ticks.records()],
+        "journal_hash": ticks_of(bank).hash(),
+        "world": ticks_of(bank).state(),
+        "records": [record for record, _ in ticks_of(bank).records()],
         "memories": [
             [
                 m.id,
@@ -66,7 +67,7 @@ def as_json(value: Any) -> Any:
 def ending(run: Run) -> dict[str, Any]:
     """What becomes of a run, from where it is to tick 20."""
     hashes = [record["state_hash"] for record in run.advance(LAST)]
-    return {"state_hashes": hashes, "journal_hash": run.bank.ticks.journal_hash()}
+    return {"state_hashes": hashes, "journal_hash": ticks_of(run.bank).hash()}
 
 
 def make(folder: Path) -> tuple[bytes, dict[str, Any]]:

@@ -30,7 +30,9 @@ from agents import (
     TierMemError,
 )
 from agents.engine import clock
+from agents.memory.tiers import Temperature
 from agents.storage.state.ledger import Ledger
+from agents.telling.groups import agent_counts
 from tiermem.testing import SmallEmbedder
 
 _ERRORS = {
@@ -269,8 +271,7 @@ class BankUnderTest(RuleBasedStateMachine):
         seen = [memory for agent in AGENTS for memory in self.bank.agent(agent).all()]
         tiers = {tier: sum(memory.tier is tier for memory in seen) for tier in Tier}
         heats = [sum(memory.temperature == heat for memory in seen) for heat in range(3)]
-        assert self.bank.ticks.tier_counts() == tiers
-        assert list(self.bank.ticks.temperatures([]).values())[:3] == heats
+        assert agent_counts(self.bank.engine) == (tiers, dict(zip(Temperature, heats, strict=True)))
         status = self.bank.status()
         assert [each.items for each in status.tiers.values()] == list(tiers.values())
         assert [each.items for each in status.temperatures.values()] == heats

@@ -21,10 +21,12 @@ from agents.bank import history
 from agents.config.load import load_settings
 from agents.errors import RunError
 from agents.memory.tiers import Retention, Temperature
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.run import Run, checkpoints, go_back
 from agents.simulation.tick.streams import Streams
 from agents.storage.state.ledger import Ledger
+from agents.telling.groups import agent_counts
 from banks import MANUAL, undone
 from examples import examples
 from tiermem.testing import SmallEmbedder
@@ -73,7 +75,7 @@ def state(bank: MemoryBank) -> dict[str, Any]:
     return {
         "tick": bank.tick,
         "hash": bank.state_hash(),
-        "journal": bank.ticks.journal_hash(),
+        "journal": ticks_of(bank).hash(),
         "agents": bank.agents(),
         "memories": [list(map(tuple, bank.agent(agent).all())) for agent in AGENTS],
         "hidden": [list(map(tuple, every_memory(bank, agent))) for agent in AGENTS],
@@ -85,7 +87,7 @@ def state(bank: MemoryBank) -> dict[str, Any]:
         "hot": [bank.agent(agent).get_relevant_memories() for agent in AGENTS],
         "sizes": [bank.agent(agent).count() for agent in AGENTS],
         "pinned": [bank.agent(agent).get_pinned_memories() for agent in AGENTS],
-        "counts": bank.ticks.tier_counts(),
+        "counts": agent_counts(bank.engine)[0],
         "found": [
             [(row.memory, row.score.hex(), row.boosted_score.hex(), row.reason) for row in rows]
             for rows in found
@@ -359,7 +361,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def recorded(place: Path) -> tuple[str, list[Any], Any]:
     with MemoryBank.at(place / "bank") as bank:
-        return bank.ticks.journal_hash(), list(bank.ticks.records()), bank.ticks.state()
+        return ticks_of(bank).hash(), list(ticks_of(bank).records()), ticks_of(bank).state()
 
 
 def go_on(place: Path, until: int = TICKS) -> int:

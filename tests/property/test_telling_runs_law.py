@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agents import MemoryBank
 from agents.config.load import load_settings
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run, go_back
@@ -44,9 +45,9 @@ def recorded(folder: Path) -> dict[str, Any]:
     with MemoryBank.at(folder / "bank") as bank:
         agents = [bank.agent(name) for name in bank.agents()]
         return {
-            "journal": bank.ticks.journal_hash(),
+            "journal": ticks_of(bank).hash(),
             "state": bank.state_hash(),
-            "ticks": list(bank.ticks.records()),
+            "ticks": list(ticks_of(bank).records()),
             "sources": [[each.source for each in agent.all()] for agent in agents],
             "heard": [[agent.heard(each.id) for each in agent.all()] for agent in agents],
         }

@@ -169,7 +169,7 @@ def _reembed(
     identity = journal.get("bank")
     if identity is None:
         raise BankError(f"the journal in {folder} is empty: it has no embedder yet")
-    if journal.last_tick() is not None:
+    if journal.attachments.exist():
         raise BankError(
             f"{folder} is the bank of a run: its records say what was found with its vectors",
             hint="run the scenario anew with the other embedder",

@@ -29,7 +29,6 @@ from ..version import __version__
 from .agent_memory import AgentMemory
 from .history import checkpoint_extra, reembed
 from .opening import NOT_SETTINGS, Config, Opening, path_of
-from .tick_log import TickLog
 
 
 @final
@@ -192,7 +191,7 @@ class MemoryBank(OneWriter):
                 if ledger.is_broken:  # nothing is written from it
                     return
                 wanted = self.settings.temperature.compact_on_close
-                if wanted and ledger.journal.last_tick() is None:  # a run would be another one
+                if wanted and not ledger.journal.attachments.exist():  # a run would be another one
                     self.compact()
                 if (
                     sync
@@ -327,11 +326,6 @@ class MemoryBank(OneWriter):
         with self.engine.using():
             self.engine.ledger.commit()
             self.engine.after_commit()
-
-    @property
-    def ticks(self) -> TickLog:
-        """The records that a simulation keeps of each tick, beside the memories."""
-        return TickLog(self.engine)
 
     # Checkpoints
 

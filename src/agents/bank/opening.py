@@ -203,13 +203,13 @@ def _kept_settings(
     if not isinstance(own, dict) or "mode" in own:  # loading them finds what is wrong
         return settings
     is_wall = journal.get("clock") or (
-        clock_mode == "wall" and journal.tick == 0 and journal.last_tick() is None
+        clock_mode == "wall" and journal.tick == 0 and not journal.attachments.exist()
     )
     return {**settings, "clock": {**own, "mode": "wall" if is_wall else "ticks"}}
 
 
 def _check_clock(journal: Journal, settings: Settings) -> None:
-    if settings.clock.mode == "wall" and journal.last_tick() is not None:
+    if settings.clock.mode == "wall" and journal.attachments.exist():
         raise ConfigError(
             "clock.mode: wall is not for the bank of a simulation, whose run moves its ticks",
             hint="leave clock.mode out, or set it to ticks",

@@ -80,7 +80,7 @@ def advance(bank: Engine, tick: int) -> None:
 def pass_time(bank: Engine, tick: int) -> TimePassed:
     """:meth:`MemoryBank.pass_time`."""
     with bank.changing():
-        if bank.journal.last_tick() is not None:
+        if bank.journal.attachments.exist():
             raise BankError(
                 "this is the bank of a simulation, whose run moves its ticks",
                 hint="make the run longer with: tiermem resume RUN --ticks N",

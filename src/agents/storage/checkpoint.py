@@ -30,9 +30,9 @@ from ..errors import (
 from .beside_journal import APPLICATION_ID, bank_of, is_ours, records_of
 from .columns.agent_columns import AgentColumns
 from .files import make_folder, sweep_files
+from .journal.attachments import AttachmentRow
 from .journal.file import SnapshotRow
 from .journal.journal import Journal
-from .journal.ticks import TickRow
 from .shelf import SHELF_SCHEMA, ShelfTable
 from .sqlite import DAMAGE, discard, is_of_the_system, log_of, make_private, sync_file, sync_folder
 from .state import snapshots
@@ -77,7 +77,7 @@ class Checkpoint(NamedTuple):
     head: tuple[int, int, str]
     """The commit after which it was made: its id, the tick, the journal's hash."""
     agents: list[SnapshotRow]
-    ticks: list[TickRow]
+    attachments: list[AttachmentRow]
     embeddings: dict[bytes, bytes]
     purged: bool
     """Whether sequence numbers may be missing, because memories are gone for good."""
@@ -189,10 +189,11 @@ def _fill(
             synced, written = syncing.submit(sync_file, path), 0
     _check(inserted)
     _check(synced)
-    ticks = list(journal.tick_rows())
-    for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
-        digest.add_tick(tick)
-        database.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", tick)
+    attachments = list(journal.attachments.rows())
+    older = [each._replace(packed_state=None) for each in attachments[:-1]]
+    for attached in (*older, *attachments[-1:]):
+        digest.add_attachment(attached)
+        database.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", attached)
     vectors = journal.embeddings()
     digest.add_embeddings(vectors)
     database.executemany("INSERT INTO embeddings VALUES (?, ?)", vectors.items())
@@ -277,9 +278,9 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
     for agent in agents:
         snapshots.check(agent)
         digest.add(agent.digest)
-    ticks = [TickRow(*row) for row in rows("SELECT * FROM ticks ORDER BY tick")]
-    for tick in ticks:
-        digest.add_tick(tick)
+    attachments = [AttachmentRow(*row) for row in rows("SELECT * FROM ticks ORDER BY tick")]
+    for attached in attachments:
+        digest.add_attachment(attached)
     embeddings = dict(rows("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
     shelf = list(map(digest.add_shelved, rows.counted(ShelfTable(database).all_now())))
@@ -290,7 +291,7 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
         bank=meta["bank"],
         head=(commit, tick_number, journal_hash),
         agents=agents,
-        ticks=ticks,
+        attachments=attachments,
         embeddings=embeddings,
         purged=meta["purged"],
         last_purge=meta.get("last_purge"),
@@ -337,7 +338,7 @@ class _Digest:
         self._hash.update(b"%d\0" % len(part))
         self._hash.update(part)
 
-    def add_tick(self, row: TickRow) -> None:
+    def add_attachment(self, row: AttachmentRow) -> None:
         self.add(row.digest)
         self.add(b"%d" % row.commit)
         if row.packed_state is not None:
@@ -378,7 +379,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
             journal.adopt(
                 checkpoint.head,
                 checkpoint.agents,
-                checkpoint.ticks,
+                checkpoint.attachments,
                 checkpoint.embeddings,
                 checkpoint.shelf,
                 bank=bank,
@@ -447,9 +448,9 @@ def read_all(journal: Journal) -> None:
     with journal.reading():
         for _ in journal.shelf.all_now():
             pass
-        for tick in journal.tick_rows():
-            if tick.packed_state is not None:
-                tick.state()
+        for attached in journal.attachments.rows():
+            if attached.packed_state is not None:
+                attached.state()
 
 
 def _move_aside(path: Path) -> None:

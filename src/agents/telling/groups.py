@@ -1,6 +1,5 @@
 """Groups: a board that members write and search. Its memories belong to an id of no agent."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -143,23 +142,28 @@ def do_all(bank: Engine, changes: Iterable[GroupChange]) -> None:
             store(bank, NewMemories.of(posts))
 
 
-def on_boards(bank: Engine) -> tuple[Counter[Tier], Counter[Temperature]]:
-    """How many of the memories that a bank counts are on boards, by tier and by temperature."""
-    tiers, heats = Counter[Tier](), Counter[Temperature]()
+def agent_counts(bank: Engine) -> tuple[dict[Tier, int], dict[Temperature, int]]:
+    """How many memories all agents have, by tier and by temperature, as ``AgentMemory.count``.
+
+    What is on boards of groups is left out.
+    """
     state = bank.state
+    tiers, heats = state.tier_counts(), state.temperature_counts()
     for name in groups(bank):
         block = state.block(board_of(name))
         hot = len(block.hot)  # a board has no pinned memories
-        heats.update({Temperature.HOT: hot, Temperature.WARM: block.size - hot})
-        tiers.update({tier: int((block.tiers == int(tier)).sum()) for tier in Tier})
+        heats[Temperature.HOT] -= hot
+        heats[Temperature.WARM] -= block.size - hot
+        for tier in Tier:
+            tiers[tier] -= int((block.tiers == int(tier)).sum())
         shelf = state.shelf.counts(block.agent_id) if state.cold else {}
-        for (_, retention, heat, tier), (number, _) in shelf.items():
+        for (_, retention, heat, at), (number, _) in shelf.items():
             if retention == Retention.ACTIVE:
-                tiers[Tier(tier)] += number
-                heats[Temperature(heat)] += number
+                tiers[Tier(at)] -= number
+                heats[Temperature(heat)] -= number
         for over in state.expired(block.agent_id):
-            tiers[over.tier] -= 1
-            heats[over.temperature] -= 1
+            tiers[over.tier] += 1
+            heats[over.temperature] += 1
     return tiers, heats
 
 

@@ -12,6 +12,7 @@ from ..bank.memory_bank import MemoryBank
 from ..config.load import load_settings
 from ..config.settings import Settings
 from ..errors import ConfigError
+from ..simulation.kept_ticks import ticks_of
 from ..simulation.protocols import Action, Observation, Outcome, Policy, World, WorldRandom
 from ..simulation.tick.loop import Loop
 from ..simulation.tick.streams import Streams
@@ -271,12 +272,12 @@ def story_of(bank: MemoryBank) -> Story:
     """The story of the run in a bank."""
     fields = ("tick", "metrics", "state_hash")
     return {
-        "ticks": [{key: row[key] for key in fields} for row, _ in bank.ticks.records()],
+        "ticks": [{key: row[key] for key in fields} for row, _ in ticks_of(bank).records()],
         "memories": {
             agent: [[each.created_tick, each.content] for each in bank.agent(agent).all()]
             for agent in bank.agents()
         },
-        "world": bank.ticks.state()["world"],
+        "world": ticks_of(bank).state()["world"],
     }
 
 

@@ -219,7 +219,7 @@ def test_a_run_without_decisions_is_told_apart(
     folder = tmp_path / "run"
     shutil.copytree(town, folder)
     with sqlite3.connect(folder / "bank" / "journal.db") as database:
-        database.execute("DROP TABLE decisions")
+        database.execute("DELETE FROM decisions")
         database.commit()
     database.close()
     done = tiermem("analyse", folder)

@@ -11,6 +11,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.memory.tiers import TIER_NAMES
+from agents.telling.groups import agent_counts
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -88,7 +89,7 @@ def test_an_expired_memory_that_waits_for_the_sweep_is_counted_nowhere(
         hot = alice.add("hot for a while", ttl=2)
         alice.update(hot.id, temperature="hot")
         opened.advance(opened.tick + 2)
-        assert sum(opened.ticks.tier_counts().values()) == sum(
+        assert sum(agent_counts(opened.engine)[0].values()) == sum(
             sum(own.values()) for own in before.values()
         )
 

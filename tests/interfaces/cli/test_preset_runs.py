@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
+from agents.simulation.kept_ticks import ticks_of
 from banks import ROOT
 
 pytestmark = [
@@ -34,6 +35,6 @@ def test_a_run_in_pieces_is_the_straight_run(tiermem: Command, preset: str) -> N
         verified = tiermem("replay", name, "--verify", "--json")
         assert (verified.code, verified.json["problems"]) == (0, [])
         with MemoryBank.at(Path(name, "bank")) as bank:
-            hashes.append([record["state_hash"] for record, _ in bank.ticks.records()])
+            hashes.append([record["state_hash"] for record, _ in ticks_of(bank).records()])
             assert bank.state_hash() == hashes[-1][-1]
     assert hashes[0] == hashes[1]

@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,7 @@ def test_prompt_and_answer_of_a_model_are_told(tiermem: Command, scenario: Write
 
 def without_decisions(run: Path) -> None:
     database = sqlite3.connect(run / "bank" / "journal.db")
-    database.execute("DROP TABLE decisions")
+    database.execute("DELETE FROM decisions")
     database.commit()
     database.close()
 
@@ -268,10 +269,10 @@ def test_a_replay_notices_other_decisions(tiermem: Command, whole: Path) -> None
         shutil.copytree(first, second)
         with Run.open(second) as run:
             journal = run.bank.engine.journal
-            (_, data), *_ = journal.decisions(4)
-            with journal.file.writing():
-                commit = journal.commit_of(6)
-                journal._decisions.write(6, commit, journal.hash_of(commit), data)
+            (_, log), *_ = journal.attachments.logs(4)
+            digest = sha256((journal.hash_of(journal.commit_of(6)) or b"") + log).digest()
+            update = "UPDATE decisions SET data = ?, digest = ? WHERE tick = 6"
+            journal.file.db.execute(update, (log, digest))
 
     swapped(whole, Path("changed"))
     done = tiermem("replay", "changed")

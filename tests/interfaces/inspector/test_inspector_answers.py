@@ -13,6 +13,7 @@ from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import WrongParameter
 from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.why import as_json, decision, life
 
@@ -163,7 +164,7 @@ def test_a_demotion_names_the_memory_that_needed_the_room(tmp_path: Path) -> Non
 
 def test_curves_are_the_records_of_the_ticks(site: Inspection, market: Path) -> None:
     with MemoryBank.at(market / "bank") as bank:
-        records = [record for record, _ in bank.ticks.records()]
+        records = [record for record, _ in ticks_of(bank).records()]
     found = ask(site, "series")
     assert found["ticks"] == [record["tick"] for record in records]
     assert found["metrics"]["loss"] == [record["metrics"]["loss"] for record in records]
@@ -187,7 +188,7 @@ def test_numbers_of_agents_are_those_of_bank_and_world(site: Inspection, market:
     retrieved = ask(site, "heat", of="retrievals", offset=1, limit=2)
     assert retrieved["agents"] == AGENTS[1:3]
     with MemoryBank.at(market / "bank") as bank:
-        totals = [record["retrieved"] for record, _ in bank.ticks.records()][1:]
+        totals = [record["retrieved"] for record, _ in ticks_of(bank).records()][1:]
     every = ask(site, "heat", of="retrievals")
     assert [sum(column) for column in zip(*every["values"], strict=True)] == totals
 
@@ -198,8 +199,8 @@ def _any_id(site: Inspection) -> str:
 
 def test_a_tick_lists_what_happened_in_it(site: Inspection, market: Path) -> None:
     with MemoryBank.at(market / "bank") as bank:
-        records = {record["tick"]: record for record, _ in bank.ticks.records()}
-        events = dict(bank.ticks.events())
+        records = {record["tick"]: record for record, _ in ticks_of(bank).records()}
+        events = dict(ticks_of(bank).events())
     for tick in (1, 17, 40):
         found = ask(site, "tick", tick=tick)
         assert found["counts"]["added"] == records[tick]["added"]

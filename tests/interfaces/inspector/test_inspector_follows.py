@@ -12,6 +12,7 @@ from agents.errors import TierMemError
 from agents.interfaces.inspector.inspection import Inspection
 from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.run import Run
+from agents.telling.groups import agent_counts
 from waiting import until
 
 AGENT = "agent_01"
@@ -154,16 +155,15 @@ def test_a_bank_without_a_run_is_looked_at_tick_by_tick(tmp_path: Path) -> None:
         series = ask(site, "series")
         for tick in range(11):
             with MemoryBank.at(folder, tick) as past:
-                counts = past.ticks.tier_counts()
-                heats = past.ticks.temperatures([])
+                counts, heats = agent_counts(past.engine)
                 rows = [memory.id for memory in past.agent("alice").all()]
             found = ask(site, "memories", agent="alice", tick=tick)
             assert [row["id"] for row in found["rows"]] == rows
             place = series["ticks"].index(tick)
             for tier, count in counts.items():
                 assert series["tiers"][tier.name.lower()][place] == count, (tick, tier)
-            for heat in ("hot", "warm", "cold"):
-                assert series["temperatures"][heat][place] == heats[heat], (tick, heat)
+            for heat, count in heats.items():
+                assert series["temperatures"][heat.name.lower()][place] == count, (tick, heat)
         assert ask(site, "search", q="to be forgotten")["total"] == 0
         told = ask(site, "population", tick=10)["told"]
         assert {(row["teller"], row["listener"]) for row in told} == {("alice", "bob")}

@@ -17,6 +17,7 @@ from agents.interfaces.inspector import page_files, run_view
 from agents.interfaces.inspector.export import exported
 from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import WrongParameter
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.why import RESULTS
 from agents.simulation.tick.decision_log import unpack
 from waiting import until
@@ -100,7 +101,7 @@ def _deeds(folder: Path, last: int) -> list[tuple[int, str, str, str]]:
     found = []
     with MemoryBank.at(folder / "bank") as bank:
         for tick in range(1, last + 1):
-            data, row = bank.ticks.decisions_of(tick), bank.ticks.row(tick)
+            data, row = ticks_of(bank).log(tick), ticks_of(bank).tick(tick)
             assert data is not None
             assert row is not None
             for agent, kept in zip(AGENTS, unpack(data, row.retrieved, AGENTS), strict=True):

@@ -33,6 +33,7 @@ from agents.bank.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncGroup
 from agents.bank.memory_bank import Group
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.watching import NoteWatch
+from agents.simulation.kept_ticks import ticks_of
 from banks import MANUAL, ROOT, Undone, contents
 from embedders import Directions, FromFunction, direction
 from waiting import LONG
@@ -112,8 +113,7 @@ def all_public(kind: type) -> set[str]:
 @pytest.mark.parametrize(
     ("kind", "twin", "left_out"),
     [
-        # What a simulation keeps of its ticks: run() reaches it.
-        (MemoryBank, AsyncMemoryBank, {"engine", "ticks"}),
+        (MemoryBank, AsyncMemoryBank, {"engine"}),
         (AgentMemory, AsyncAgentMemory, {"engine"}),
         (AgentNotes, AsyncAgentNotes, set()),
         (Group, AsyncGroup, {"engine"}),
@@ -264,7 +264,7 @@ async def test_run_takes_any_function_of_the_sync_view() -> None:
         assert done.result is not None
         assert done.result["content"] == "x"
         assert await bank.run(lambda own, more: own.agent("alice").count() + more, more=2) == 3
-        assert await bank.run(lambda own: own.ticks.state()) is None
+        assert await bank.run(lambda own: ticks_of(own).state()) is None
 
 
 @in_a_loop

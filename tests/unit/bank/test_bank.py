@@ -15,7 +15,7 @@ from embedders import Counting
 @pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
 def test_a_bank_and_what_refers_to_it_are_not_copied(bank: MemoryBank, how: Any) -> None:
     group = bank.group("club", ["alice"])
-    for each in (bank, bank.agent("alice"), group, bank.ticks, AsyncMemoryBank(bank), [bank]):
+    for each in (bank, bank.agent("alice"), group, AsyncMemoryBank(bank), [bank]):
         with pytest.raises(BankError, match="copied or pickled"):
             how(each)
     with pytest.raises(BankError, match="copied or pickled"):

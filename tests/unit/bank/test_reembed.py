@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agents.simulation.kept_ticks import keep_tick
 from asking import asked
 from embedders import Counting, FromFunction, Noise
 from plain_mem0 import assert_store_is_exact
@@ -229,7 +230,7 @@ def test_what_can_not_be_done_is_refused(tmp_path: Path) -> None:
         MemoryBank.reembed(tmp_path / "bank", "nonsense")
     with opened(tmp_path / "run") as bank, bank.transaction():
         bank.agent("ann").add("tea")
-        bank.ticks.record({"tick": 1}, None)
+        keep_tick(bank, {"tick": 1}, None)
     with pytest.raises(BankError, match="bank of a run"):
         MemoryBank.reembed(tmp_path / "run", Noise())
 

@@ -7,6 +7,7 @@ import pytest
 
 from agents import BankError, ConfigError, MemoryBank
 from agents.bank.opening import Opening
+from agents.simulation.kept_ticks import keep_tick
 from banks import MANUAL, value
 from embedders import Directions
 from wall_clock import WallClock
@@ -66,7 +67,7 @@ def test_a_bank_of_a_program_keeps_its_ticks_when_it_is_served(
 def recorded(bank: MemoryBank, tick: int = 1) -> None:
     with bank.transaction():
         bank.advance(tick)
-        bank.ticks.record({"tick": tick}, None)
+        keep_tick(bank, {"tick": tick}, None)
 
 
 def test_a_simulation_refuses_the_wall_clock(opened: Opened) -> None:

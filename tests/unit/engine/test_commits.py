@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from agents import MemoryBank, Temperature
+from agents.simulation.kept_ticks import ticks_of
 from embedders import Directions
 
 Step = Callable[[MemoryBank], object]
@@ -133,7 +134,7 @@ def test_what_is_added_and_forgotten_in_one_commit_is_not_in_its_hash() -> None:
                 first, _ = bank.add_many([("alice", secret), ("alice", "kept")])
                 bank.agent("alice").forget(first.id)
             assert secret not in "".join(texts(bank))
-            hashes.add(bank.ticks.journal_hash())
+            hashes.add(ticks_of(bank).hash())
     assert len(hashes) == 1
 
 

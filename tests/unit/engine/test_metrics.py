@@ -8,6 +8,7 @@ import pytest
 from agents import AgentMemory, MemoryBank, tools
 from agents.errors import BankClosed
 from agents.simulation import Loop, Observation
+from agents.simulation.kept_ticks import ticks_of
 from banks import MakeBank, undone
 from worlds import Diary, Mind
 
@@ -140,7 +141,7 @@ def test_each_tick_of_a_run_records_what_is_hot_warm_and_cold_and_what_moved(
         ]
     )
     first, second, third = loop.tick(), loop.tick(), loop.tick()
-    begun = next(iter(bank.ticks.records()))[0]
+    begun = next(iter(ticks_of(bank).records()))[0]
     assert (begun["hot"], begun["warm"], begun["cold"], begun["spilled"]) == (1, 2, 1, 1)
     assert first["hit_rate"] == 0.5  # of two searches, bob's found nothing that is similar
     assert 0 < first["hot_utilization"] < 1

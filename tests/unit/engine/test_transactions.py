@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents import BankError, InvalidContent, MemoryBank, TierMemError
+from agents.simulation.kept_ticks import keep_tick, ticks_of
 from banks import MakeBank, connection, contents, undone, value
 
 
@@ -222,10 +223,10 @@ def test_threads_take_turns(bank: MemoryBank) -> None:
 def test_an_undone_inner_transaction_keeps_the_outer_ones_tick(bank: MemoryBank) -> None:
     with bank.transaction():
         bank.advance(1)
-        bank.ticks.record({"n": 1}, {"s": 1})
+        keep_tick(bank, {"n": 1}, {"s": 1})
         bank.compact(dry_run=True)
-    assert [record for record, _ in bank.ticks.records()] == [{"n": 1}]
-    assert bank.ticks.state() == {"s": 1}
+    assert [record for record, _ in ticks_of(bank).records()] == [{"n": 1}]
+    assert ticks_of(bank).state() == {"s": 1}
 
 
 def test_the_store_is_not_rebuilt_inside_a_transaction(bank: MemoryBank) -> None:

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from typing import Any
 
 from agents import MemoryBank
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.protocols import Action
 from agents.simulation.tick.decision_log import unpack
 from agents.simulation.tick.loop import Loop
@@ -30,7 +31,7 @@ def test_a_world_may_do_with_its_arguments_what_it_likes(bank: MemoryBank) -> No
     loop.begin()
     for tick in (1, 2):
         loop.tick()
-        data, row = bank.ticks.decisions_of(tick) or b"", bank.ticks.row(tick)
+        data, row = ticks_of(bank).log(tick) or b"", ticks_of(bank).tick(tick)
         (kept,) = unpack(data, row.retrieved if row else b"", ["alice"])
         plain, *nested, last = [arguments for _, arguments, *_ in kept.did]
         assert plain == {"to": "home"}

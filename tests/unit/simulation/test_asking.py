@@ -11,6 +11,7 @@ from agents import MemoryBank
 from agents.errors import SimulationError
 from agents.memory.records import Hits
 from agents.simulation import Action, Ask, Loop, Observation
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.tick.decision_log import unpack
 from worlds import Diary
 
@@ -54,7 +55,7 @@ def start(bank: MemoryBank, does: Callable[[Observation], Any]) -> tuple[Loop, C
 
 
 def kept(bank: MemoryBank, tick: int) -> Any:
-    data, row = bank.ticks.decisions_of(tick), bank.ticks.row(tick)
+    data, row = ticks_of(bank).log(tick), ticks_of(bank).tick(tick)
     assert data is not None
     assert row is not None
     return unpack(data, row.retrieved, AGENTS)
@@ -171,6 +172,6 @@ def test_a_resumed_run_asks_and_finds_the_same(make_bank: MakeBank, tmp_path: Pa
             loop.begin()
             for _ in range(stop, 4):
                 loop.tick()
-            return list(bank.ticks.decisions())
+            return list(ticks_of(bank).logs())
 
     assert decisions(1) == decisions(3) == decisions(4)

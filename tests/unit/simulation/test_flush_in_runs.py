@@ -25,6 +25,7 @@ from agents.errors import (
 from agents.errors import InvalidAction as Refused
 from agents.notes import files
 from agents.notes.flush import FLUSH_PROMPT
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Action, Flushing, Observation, Outcome, Remark
@@ -137,7 +138,7 @@ def counts(record: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def context(bank: MemoryBank, agent: str = "alice") -> Any:
-    return bank.ticks.state()["contexts"][agent]
+    return ticks_of(bank).state()["contexts"][agent]
 
 
 def flushing(make_bank: MakeBank, **changed: Any) -> MemoryBank:
@@ -152,7 +153,7 @@ def test_without_flush_nothing_is_counted_or_recorded(bank: MemoryBank) -> None:
     record = begun(bank, Street("x" * 10_000)).tick()
     assert "flushes" not in record
     assert "flush_failures" not in record
-    assert bank.ticks.state().keys() == {"world", "errors"}
+    assert ticks_of(bank).state().keys() == {"world", "errors"}
     assert bank.agent("alice").notes.paths() == []
 
 
@@ -163,7 +164,7 @@ def test_what_is_seen_heard_remembered_and_told_fills_a_context(make_bank: MakeB
     world.heard = (Remark("hello"), Remark("you"))
     policy = Idle(Action("wave", {"says": "hi"}), Action("fly"))
     begun(bank, world, policy).tick()
-    (refused,) = bank.ticks.state()["errors"]["alice"]
+    (refused,) = ticks_of(bank).state()["errors"]["alice"]
     texts = ["12345 <1>", "hello", "you", "- the well is dry", "hi", refused]
     assert context(bank)["tokens"] == len("".join(texts))
 
@@ -392,7 +393,7 @@ def test_nothing_half_done_of_a_failed_flush_stays(tmp_path: Path) -> None:
             assert record["errors"] == 0
             loop.tick()
             assert saver.errors == []
-            ends.append((bank.state_hash(), bank.ticks.state()))
+            ends.append((bank.state_hash(), ticks_of(bank).state()))
             assert not list((tmp_path / name).rglob("*.md*"))
     assert ends[0] == ends[1]
 
@@ -499,7 +500,7 @@ def test_a_note_that_is_full_is_told_wherever_notes_are_kept(
         bank.agent("alice").notes.write("MEMORY.md", "x" * 60)
         policy = Idle(Action("append_note", {"text": "y" * 40, "path": "MEMORY.md"}))
         begun(bank, Street(), policy).tick()
-        told += bank.ticks.state()["errors"]["alice"]
+        told += ticks_of(bank).state()["errors"]["alice"]
     assert told[0] == told[1]
     assert "over 100 bytes" in told[0]
 
@@ -507,7 +508,7 @@ def test_a_note_that_is_full_is_told_wherever_notes_are_kept(
 def test_where_notes_are_only_read_append_note_is_refused(make_bank: MakeBank) -> None:
     bank = make_bank(notes={"read_only": True})
     begun(bank, Street(), Idle(Action("append_note", {"text": "hi"}))).tick()
-    (told,) = bank.ticks.state()["errors"]["alice"]
+    (told,) = ticks_of(bank).state()["errors"]["alice"]
     assert "notes.read_only is true" in told
 
 
@@ -553,8 +554,8 @@ def finished(folder: Path, settings: Settings | None = None) -> tuple[list[Any],
         for _ in run.advance(run.settings.simulation.ticks):
             pass
         run.finish(report=False)
-        records = [record for record, _ in run.bank.ticks.records()]
-        journal = run.bank.ticks.journal_hash()
+        records = [record for record, _ in ticks_of(run.bank).records()]
+        journal = ticks_of(run.bank).hash()
     return records, journal, notes_on_disk(folder)
 
 

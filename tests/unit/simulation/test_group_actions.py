@@ -10,6 +10,7 @@ import pytest
 
 from agents import MemoryBank, SimulationError
 from agents.config.load import load_settings
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.protocols import Action, Ask, Observation
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
@@ -18,6 +19,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.runs.scenario import own_actions
 from agents.simulation.runs.why import decision, life
 from agents.simulation.tick.loop import Loop
+from agents.telling.groups import agent_counts
 from banks import MakeBank
 from worlds import Diary, Mind
 
@@ -214,7 +216,7 @@ def test_a_record_counts_the_memories_of_agents(bank: MemoryBank) -> None:
     loop.begin()
     record = loop.tick()
     assert (record["added"], record["normal"], record["warm"]) == (1, 1, 1)
-    assert sum(bank.ticks.tier_counts().values()) == bank.status().retention["active"] == 1
+    assert sum(agent_counts(bank.engine)[0].values()) == bank.status().retention["active"] == 1
 
 
 def test_a_question_about_cold_memories_and_groups_is_refused(bank: MemoryBank) -> None:
@@ -303,8 +305,8 @@ def recorded(folder: Path) -> Any:
     with MemoryBank.at(folder / "bank") as bank:
         boards = [bank.group(name).all() for name in bank.groups()]
         members = [bank.group(name).members() for name in bank.groups()]
-        ticks = list(bank.ticks.records())
-        return bank.ticks.journal_hash(), bank.state_hash(), ticks, boards, members
+        ticks = list(ticks_of(bank).records())
+        return ticks_of(bank).hash(), bank.state_hash(), ticks, boards, members
 
 
 @pytest.mark.slow_after(1)

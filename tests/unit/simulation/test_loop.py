@@ -11,6 +11,7 @@ import pytest
 from agents import MemoryBank
 from agents.errors import InvalidAction, SimulationError
 from agents.memory.tiers import Tier
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.protocols import Action, Ask, Observation, Outcome, Remark
 from agents.simulation.tick.loop import Loop
 from agents.simulation.tick.user_code import check_state
@@ -285,12 +286,12 @@ def test_a_tick_records_hash_tiers_changes_and_metrics(bank: MemoryBank) -> None
     assert record["errors"] == 3
     assert record["retrieved_most"] == 2
     assert record["retrieved"] == 6
-    assert [kept for kept, _ in bank.ticks.records()][-1] == record
+    assert [kept for kept, _ in ticks_of(bank).records()][-1] == record
 
 
 def test_the_start_is_recorded_as_tick_0(bank: MemoryBank) -> None:
     begun(bank, Diary())
-    ((record, _),) = bank.ticks.records()
+    ((record, _),) = ticks_of(bank).records()
     assert (record["tick"], record["added"], record["metrics"]) == (0, 0, {"count": 0})
 
 
@@ -349,8 +350,8 @@ def test_a_world_that_raises_is_named_and_nothing_of_the_tick_is_kept(
     with pytest.raises(SimulationError, match=rf"Diary\.{method}\(\).*RuntimeError.*tick 3.*sky"):
         loop.tick()
     assert (bank.tick, bank.state_hash()) == (2, before)
-    assert bank.ticks.state()["world"] == {"count": 2}
-    assert len(list(bank.ticks.records())) == 3
+    assert ticks_of(bank).state()["world"] == {"count": 2}
+    assert len(list(ticks_of(bank).records())) == 3
 
 
 def test_a_world_that_runs_out_of_something_is_named(bank: MemoryBank) -> None:

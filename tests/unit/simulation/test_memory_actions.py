@@ -8,6 +8,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import InvalidAction
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.tick.actions import (
     ASK_ACTIONS,
@@ -156,7 +157,7 @@ def test_recall_memory_makes_hot_what_is_needed_again(bank: MemoryBank) -> None:
     asked = Action("recall_memory", {"query": "the old bridge <1 0>", "limit": 1})
     assert act(bank, asked).told == []
     assert alice.get(cold.id).temperature.name == "HOT"
-    assert sum(record["recalled"] for record, _ in bank.ticks.records()) == 1
+    assert sum(record["recalled"] for record, _ in ticks_of(bank).records()) == 1
 
 
 @pytest.mark.parametrize("wrong", [{}, {"query": " "}, {"query": 3}, {"query": "x", "limit": -1}])

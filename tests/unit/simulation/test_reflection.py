@@ -11,6 +11,7 @@ import pytest
 from agents import Memory, MemoryBank
 from agents.config.load import load_settings
 from agents.errors import SimulationError
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Ask, Insight, Observation, Rating, Reflecting
@@ -288,7 +289,7 @@ def scenario(**changes: Any) -> Any:
 def hashes(run: Run) -> list[tuple[Any, ...]]:
     return [
         (each["tick"], each["state_hash"], each["reflections"], each["insights"])
-        for each, _ in run.bank.ticks.records()
+        for each, _ in ticks_of(run.bank).records()
     ]
 
 

@@ -8,6 +8,7 @@ from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.simulation import Action
 from agents.simulation.effects.stories import story_of
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.driven_run import OutsideRun
 from agents.simulation.runs.record import RunRecord
 from agents.simulation.runs.replay import Replay
@@ -49,7 +50,7 @@ def test_a_replay_has_the_same_log(walked: Path) -> None:
 
 def test_the_log_has_only_what_was_repeated(walked: Path) -> None:
     with MemoryBank.at(walked / "bank") as bank:
-        repeated = [asked_first(data)[2] for _, data in bank.ticks.decisions()]
+        repeated = [asked_first(data)[2] for _, data in ticks_of(bank).logs()]
         merges = bank.settings.memory.merge_duplicates
     assert repeated == ([{}, *[dict.fromkeys(AGENTS, 1)] * 3] if merges else [{}] * 4)
 

@@ -10,6 +10,7 @@ from agents import MemoryBank, RunError
 from agents.bank import history
 from agents.config.load import load_settings
 from agents.simulation.effects.experiment import effect
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.compare import compare_runs
 from agents.simulation.runs.record import RunRecord, last_tick, past_bank
 from agents.simulation.runs.replay import verify_files
@@ -94,10 +95,10 @@ def test_the_effect_of_a_block_opens_no_bank_to_look_at(
 def test_a_record_tells_what_the_bank_tells(runs: tuple[Path, Path]) -> None:
     with RunRecord.read(runs[0]) as record, MemoryBank.at(runs[0] / "bank") as bank:
         assert record.last == bank.tick == last_tick(runs[0]) == TICKS
-        assert record.hash() == bank.ticks.journal_hash()
-        assert list(record.records()) == list(bank.ticks.records())
-        assert list(record.events(2)) == list(bank.ticks.events(2))
-        assert dict(record.logs(1)) == dict(bank.ticks.decisions(1))
+        assert record.hash() == ticks_of(bank).hash()
+        assert list(record.records()) == list(ticks_of(bank).records())
+        assert list(record.events(2)) == list(ticks_of(bank).events(2))
+        assert dict(record.logs(1)) == dict(ticks_of(bank).logs(1))
         assert record.agents == bank.settings.simulation.agent_ids()
         assert [tick for tick, _ in record.decisions()] == list(range(1, TICKS + 1))
         with record.bank(3) as then:

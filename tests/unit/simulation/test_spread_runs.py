@@ -15,6 +15,7 @@ import pytest
 
 from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
 from agents.config.load import load_settings
+from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.runs.branch import merge
 from agents.simulation.runs.placement import Placement, engine_of
 from agents.simulation.runs.record import last_tick
@@ -84,7 +85,7 @@ def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
 ) -> None:
     records = run_to_the_end(tmp_path / "run", scenario(), workers)
     with MemoryBank.at(local / "bank") as bank:
-        recorded = [record for record, _ in bank.ticks.records(after=0)]
+        recorded = [record for record, _ in ticks_of(bank).records(after=0)]
     assert [[*each.items()] for each in records] == [[*each.items()] for each in recorded]
     assert results(tmp_path / "run") == results(local)
     assert not (tmp_path / "run" / "shards").exists()
@@ -189,7 +190,7 @@ def test_readers_see_all_ticks_of_a_run_that_was_not_finished(tmp_path: Path, lo
     assert [*again.ticks()] == [None] * 6
     again.close()
     with MemoryBank.at(folder / "bank", 4) as one, MemoryBank.at(local / "bank", 4) as other:
-        assert one.ticks.journal_hash() == other.ticks.journal_hash()
+        assert ticks_of(one).hash() == ticks_of(other).hash()
     go_back(folder, 2)
     assert finish(folder, workers=2) == results(local)
     assert [*verify_files(folder)] == []

@@ -15,6 +15,7 @@ import simsimd
 
 from agents import MemoryBank
 from agents.search import rank as scoring
+from agents.simulation.kept_ticks import ticks_of
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.columns.table import ResidentTable
 from agents.storage.embedding import products
@@ -152,7 +153,7 @@ def test_only_what_is_as_similar_counts_and_agents_without_memories_may_ask(leas
                 else:
                     for name, query in asked:
                         bank.agent(name).search(query, limit=4)
-            hashes.append((bank.state_hash(), bank.ticks.journal_hash()))
+            hashes.append((bank.state_hash(), ticks_of(bank).hash()))
             metrics.append(bank.metrics())
             assert "nobody" not in bank.agents()
     assert hashes[0] == hashes[1]

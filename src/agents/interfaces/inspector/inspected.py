@@ -13,17 +13,17 @@ from ...config.settings import Settings
 from ...errors import BankDamaged, TierMemError
 from ...memory.records import id_prefix, sequence_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Temperature, Tier
+from ...simulation.kept_ticks import KeptTick, KeptTicks
 from ...simulation.policies.cassette import Cassette, Exchange
 from ...simulation.runs.placement import reading
-from ...simulation.worlds.outside import is_outside
+from ...simulation.worlds.outside import agents_in, agents_of, is_outside
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
-from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
 from .slices import AGAIN, Progress, Sorted
-from .sorting import WorldNumbers, agents_in
+from .sorting import WorldNumbers
 
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
@@ -46,7 +46,7 @@ class Inspected:
             identity = journal.get("bank")
             self._own: list[str] = []
             if self.settings is not None:
-                self._own = _agents_of(journal, self.settings)
+                self._own = agents_of(journal, self.settings)
         if identity is None:
             raise CantTell(
                 f"the journal in {self.bank_folder} is empty: no bank was made there",
@@ -124,9 +124,9 @@ class Inspected:
     def _known(self, *, is_of_board: bool) -> list[str]:
         return [name for name in self.slices.agents() if is_board(name) == is_of_board]
 
-    def deciders(self, row: TickRow) -> list[str]:
+    def deciders(self, kept: KeptTick) -> list[str]:
         """The agents of the run in a tick, in the order of its decisions."""
-        return agents_in(row) if self._is_outside else self._own
+        return agents_in(kept) if self._is_outside else self._own
 
     def agent(self, given: Parameters) -> str:
         """The agent that a request names."""
@@ -244,10 +244,10 @@ class Inspected:
                 has_decisions = self.is_run and (
                     bool(self.slices.progress().has_decisions) or _has_decisions(journal)
                 )
-                row = journal.last_tick()
+                kept = KeptTicks(journal).last_tick()
                 if self._is_outside and self.settings is not None:
-                    self._own = _agents_of(journal, self.settings)
-                metrics = [] if row is None else [*orjson.loads(row.record)["metrics"]]
+                    self._own = agents_of(journal, self.settings)
+                metrics = [] if kept is None else [*orjson.loads(kept.record)["metrics"]]
         except TierMemError as error:
             damaged = error.why
         if self._held is not None and last > self._held[1]:
@@ -289,17 +289,17 @@ class Inspected:
     def records(self) -> list[dict[str, Any]]:
         """The record of each tick of a run so far; it must not be changed."""
         with self.journal() as journal:
-            kept = self._records
-            if kept:
-                row = first(journal.tick_rows(kept[-1]["tick"] - 1))
-                if row is None or orjson.loads(row.record) != kept[-1]:
-                    self._records = kept = []  # the run went back to an earlier tick
-            rows = journal.tick_rows(kept[-1]["tick"] if kept else -1)
+            known, ticks = self._records, KeptTicks(journal)
+            if known:
+                last = ticks.tick(known[-1]["tick"])
+                if last is None or orjson.loads(last.record) != known[-1]:
+                    self._records = known = []  # the run went back to an earlier tick
+            new = ticks.ticks(known[-1]["tick"] if known else -1)
             with suppress(*([BankDamaged] if self.damaged else [])):  # the rest is whole
-                kept += (orjson.loads(row.record) for row in rows)
+                known += (orjson.loads(kept.record) for kept in new)
         if self._held is None:
-            return kept[:]
-        return [record for record in kept if record["tick"] <= self._held[1]]
+            return known[:]
+        return [record for record in known if record["tick"] <= self._held[1]]
 
     def series(self) -> dict[str, Any]:
         """Metrics, tiers and temperatures, tick by tick."""
@@ -324,10 +324,10 @@ class Inspected:
         found = self._errors.get(tick)
         if found is None:
             with self.journal() as journal:
-                row = first(journal.tick_rows(tick - 1))
-                if row is None or row.tick != tick or row.packed_state is None:
+                kept = KeptTicks(journal).tick(tick)
+                if kept is None or not kept.has_state:
                     return ()
-                found = row.state()["errors"]
+                found = kept.state()["errors"]
             if self._held is not None:
                 self._errors[tick] = found
         return tuple(found.get(agent, ()))
@@ -346,7 +346,7 @@ class Inspected:
 def _has_decisions(journal: Journal) -> bool:
     """Whether decisions were kept, be they damaged."""
     try:
-        return first(journal.decisions()) is not None
+        return first(KeptTicks(journal).logs()) is not None
     except BankDamaged:
         return True
 
@@ -359,11 +359,3 @@ def _counts(record: dict[str, Any]) -> dict[str, Any]:
         result[TIER_NAMES[Tier(tier)]] += count
         result[TEMPERATURE_NAMES[Temperature(temperature)]] += count
     return result
-
-
-def _agents_of(journal: Journal, settings: Settings) -> list[str]:
-    """The agents of a run; if a program makes its ticks, those that it had in its last tick."""
-    if not is_outside(settings):
-        return settings.simulation.agent_ids()
-    row = journal.last_tick()
-    return [] if row is None else agents_in(row)

@@ -10,13 +10,12 @@ import orjson
 from ...memory.events import Added, Event, VersionReplaced, decode
 from ...memory.records import memory_id
 from ...packages import need, needed
+from ...simulation.kept_ticks import KeptTicks
 from ...simulation.runs.record import FORGOTTEN
 from ...simulation.runs.why import done_to
 from ...simulation.tick.decision_log import LoggedDecision, unpack
-from ...storage.interrupts import first
 from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
-from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
 from .inspected import COUNTED, Inspected
 from .life_view import concerned
@@ -40,9 +39,9 @@ def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
     tick = run.tick(given)
     only = run.agent(given) if given.has("agent") else None
     with run.journal() as journal:
-        row = _row(journal, tick)
+        kept = KeptTicks(journal).tick(tick)
         rows = [*_decided(run, journal, tick, only), *_changed(journal, tick, only)]
-    record = {} if row is None else orjson.loads(row.record)
+    record = {} if kept is None else orjson.loads(kept.record)
     numbers = {key: own for key, own in record.items() if isinstance(own, int | float)}
     numbers.pop("tick", None)
     return {
@@ -95,21 +94,17 @@ def commits_of(journal: Journal, tick: int) -> Iterator[Commit]:
     return islice(journal.commits(after), journal.commit_of(tick) - after)
 
 
-def _row(journal: Journal, tick: int) -> TickRow | None:
-    row = first(journal.tick_rows(tick - 1))
-    return row if row is not None and row.tick == tick else None
-
-
 def decisions_in(run: Inspected, journal: Journal, tick: int) -> dict[str, LoggedDecision]:
     """What the log has of each agent of the run in a tick; nothing where it can't be read."""
-    row = _row(journal, tick)
-    if row is None or not run.is_run or tick in run.slices.lost():
+    ticks = KeptTicks(journal)
+    kept = ticks.tick(tick)
+    if kept is None or not run.is_run or tick in run.slices.lost():
         return {}
-    log = first(journal.decisions(tick - 1))
-    if log is None or log[0] != tick:
+    log = ticks.log(tick)
+    if log is None:
         return {}
-    agents = run.deciders(row)
-    return dict(zip(agents, unpack(log[1], row.retrieved, agents), strict=False))
+    agents = run.deciders(kept)
+    return dict(zip(agents, unpack(log, kept.retrieved, agents), strict=False))
 
 
 def _decided(run: Inspected, journal: Journal, tick: int, only: str | None) -> Iterator[_Row]:

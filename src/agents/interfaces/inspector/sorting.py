@@ -30,6 +30,7 @@ from ...config.settings import Settings
 from ...errors import BankDamaged, TierMemError
 from ...memory.tiers import Retention, Temperature, Tier
 from ...simulation.analysis.columns import Collection, Columns, Earlier
+from ...simulation.kept_ticks import KeptTick, KeptTicks
 from ...simulation.protocols import World
 from ...simulation.runs.folder import places_of_code, read_folder
 from ...simulation.runs.outputs import by_agent_of
@@ -38,11 +39,9 @@ from ...simulation.runs.study import earlier_memories
 from ...simulation.runs.trust import is_trusted_run
 from ...simulation.tick.decision_log import REFUSAL, LoggedDecision, unpack
 from ...simulation.worlds import WORLDS
-from ...simulation.worlds.outside import is_outside
-from ...storage.interrupts import first
+from ...simulation.worlds.outside import agents_in, is_outside
 from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
-from ...storage.journal.ticks import TickRow
 from ...telling.groups import is_board
 from .population import population
 from .slices import WHATS, Progress, Slices, deeds_of
@@ -92,12 +91,12 @@ class WorldNumbers:
             return list(by_agent_of(self._world))
         return []
 
-    def of(self, row: TickRow) -> dict[str, NDArray[np.float64]]:
+    def of(self, kept: KeptTick) -> dict[str, NDArray[np.float64]]:
         """The numbers after a tick, in the order of the agents; nothing if they can't be had."""
-        if row.packed_state is None:
+        if not kept.has_state:
             return {}
         with contextlib.suppress(Exception):  # a user's own world may raise anything
-            self._world.set_state(row.state()["world"])
+            self._world.set_state(kept.state()["world"])
             numbers = by_agent_of(self._world)
             return {
                 name: np.array([own.get(agent, np.nan) for agent in self._agents], np.float64)
@@ -212,10 +211,10 @@ class Sorter:
         self._begin()
 
     def _take(self, journal: Journal, commit: Commit) -> None:
-        row = first(journal.tick_rows(commit.tick - 1)) if commit.note else None
-        if row is not None and self._is_outside:
-            self._agents = max(self._agents, agents_in(row), key=len)
-        kept = self._kept(journal, commit.tick, row)
+        tick = KeptTicks(journal).tick(commit.tick) if commit.note else None
+        if tick is not None and self._is_outside:
+            self._agents = max(self._agents, agents_in(tick), key=len)
+        kept = self._kept(journal, tick)
         events: dict[int, list[list[Any]]] = {}
         vectors: dict[int, list[bytes]] = {}
         at = 0
@@ -246,7 +245,7 @@ class Sorter:
             self._waiting.setdefault(agent, []).append((commit.id, commit.tick, data, packed))
             self._size += len(data) + len(packed)
         self._note_deeds(commit.tick, logs)
-        self._count(commit.tick, row, kept)
+        self._count(commit.tick, tick, kept)
         self._progress = self._progress._replace(
             number=commit.id, hash=commit.hash, tick=commit.tick
         )
@@ -260,26 +259,24 @@ class Sorter:
             self._db.execute("INSERT INTO agents VALUES (?, ?)", (place, agent))
         return place
 
-    def _kept(
-        self, journal: Journal, tick: int, row: TickRow | None
-    ) -> list[LoggedDecision] | None:
-        """What the decision log has of each agent of the run in this tick.
+    def _kept(self, journal: Journal, kept: KeptTick | None) -> list[LoggedDecision] | None:
+        """What the decision log has of each agent of the run in a tick.
 
         Without the run nobody knows whose decisions they are: they are left alone.
         """
-        if row is None or not (self._agents or self._is_outside):
+        if kept is None or not (self._agents or self._is_outside):
             return None
         try:
-            log = first(journal.decisions(tick - 1))
-            if log is None or log[0] != tick:
+            log = KeptTicks(journal).log(kept.tick)
+            if log is None:
                 return None
             self._progress = self._progress._replace(has_decisions=1)
-            return unpack(log[1], row.retrieved, self._agents)
+            return unpack(log, kept.retrieved, self._agents)
         except (BankDamaged, ValueError, LookupError, TypeError, RecursionError) as error:
-            why = f"the decisions of tick {tick} can't be read: {error}"
+            why = f"the decisions of tick {kept.tick} can't be read: {error}"
             if isinstance(error, BankDamaged):
                 why = error.why
-            self._db.execute("REPLACE INTO lost VALUES (?, ?)", (tick, why))
+            self._db.execute("REPLACE INTO lost VALUES (?, ?)", (kept.tick, why))
             return None
 
     def _write_blocks(self) -> None:
@@ -410,17 +407,17 @@ class Sorter:
 
     # Numbers of each agent
 
-    def _count(self, tick: int, row: TickRow | None, kept: list[LoggedDecision] | None) -> None:
+    def _count(self, number: int, tick: KeptTick | None, kept: list[LoggedDecision] | None) -> None:
         """Keep the numbers of a tick that has a record; of a bank without a run, of any tick."""
         numbers: dict[str, NDArray[np.float64]] = {}
         if self._is_whole:
             current = [self._current.get(place, 0) for place in range(len(self._names))]
             numbers["memories"] = np.array(current, np.float64)
         if self._agents:
-            if row is None:
+            if tick is None:
                 return
             logged = len(self._agents) if kept is None else len(kept)
-            sizes = np.frombuffer(row.retrieved, "<u4")[:logged]
+            sizes = np.frombuffer(tick.retrieved, "<u4")[:logged]
             if len(sizes) == logged:
                 numbers["retrievals"] = self._by_place(sizes.tolist())
             if kept is not None:
@@ -428,12 +425,12 @@ class Sorter:
                 numbers["actions"] = self._by_place([len(own.did) for own in kept])
                 numbers["refusals"] = self._by_place(refused)
             if self._world is not None:
-                numbers |= self._world.of(row)
+                numbers |= self._world.of(tick)
         else:
-            self._count_bank(tick)
+            self._count_bank(number)
         self._db.executemany(
             "REPLACE INTO numbers VALUES (?, ?, ?)",
-            [(name, tick, own.tobytes()) for name, own in numbers.items()],
+            [(name, number, own.tobytes()) for name, own in numbers.items()],
         )
 
     def _by_place(self, values: Sequence[int]) -> NDArray[np.float64]:
@@ -461,14 +458,6 @@ def _packed(items: Iterable[bytes]) -> bytes:
 
 def _joined(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:
     return b"".join([vectors for *_, vectors in items])
-
-
-def agents_in(row: TickRow) -> list[str]:
-    """The agents that a program's run had in a tick."""
-    if row.packed_state is None:
-        return []
-    agents: list[str] = row.state()["world"]["agents"]
-    return agents
 
 
 # What agents hold, and who told it to whom

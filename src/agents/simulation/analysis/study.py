@@ -16,8 +16,9 @@ from ...errors import InvalidInput, MemoryNotFound, RunError
 from ...memory.tiers import TIER_NAMES, Tier
 from ...memory.words import counted, cut, number
 from ...storage.embedding import OfflineEmbedder, keys_of, quantise
-from ...storage.interrupts import once
+from ...storage.interrupts import first, once
 from ...storage.journal.journal import Journal
+from ..kept_ticks import KeptTicks
 from ..reports import html as page
 from ..reports import plots
 from . import beliefs, forgetting, spread
@@ -153,8 +154,8 @@ class Study:
     def has_decisions(self) -> bool:
         """Whether the journal keeps queries of decisions, up to this tick."""
         with self._journal() as journal:
-            first = next(journal.decisions(), None)
-            return bool(self._logged) and first is not None and first[0] <= self.tick
+            log = first(KeptTicks(journal).logs())
+            return bool(self._logged) and log is not None and log[0] <= self.tick
 
     def needed(self, near: float = NEAR) -> "pa.Table":
         """Memories that were gone, and to which a later query was nearer than to all given ones."""
@@ -191,11 +192,10 @@ class Study:
 
 def _decisions(journal: Journal) -> Iterator[tuple[int, bytes, bytes]]:
     """The tick, the log and what was retrieved, of each tick that has a log."""
-    rows = journal.tick_rows()
-    for tick, log in journal.decisions():
-        row = next((row for row in rows if row.tick >= tick), None)
-        if row is not None and row.tick == tick:
-            yield tick, log, row.retrieved
+    ticks = KeptTicks(journal)
+    for tick, log in ticks.logs():
+        if (kept := ticks.tick(tick)) is not None:
+            yield tick, log, kept.retrieved
 
 
 def _embed_of(journal: Journal) -> forgetting.Embed:

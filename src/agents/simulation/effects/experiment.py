@@ -9,6 +9,7 @@ from ...config.load import load_settings
 from ...errors import Diverged, InvalidInput, RunError, SimulationError, TierMemError
 from ...memory.context import approximate_tokens
 from ...storage.files import make_folder
+from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
 from ..runs.branch import branch
 from ..runs.folder import as_run_error, read_folder
@@ -90,7 +91,7 @@ def run_arm(trial: Trial, folder: Path, change: Change, parent: Path | None = No
 
 def _arm(run: Run, at: int, stopped: str, keep: bool) -> Arm:
     summary = run.finish(report=False) if keep else run.summary()
-    no_ops = sum(record["no_ops"] for record, _ in run.bank.ticks.records(after=at))
+    no_ops = sum(record["no_ops"] for record, _ in ticks_of(run.bank).records(after=at))
     return Arm(summary["metrics"], summary["by_agent"], run.tick, stopped, no_ops)
 
 

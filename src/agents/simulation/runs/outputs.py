@@ -27,6 +27,7 @@ from ...errors import RunError, SimulationError
 from ...memory.records import Memory, id_prefix, memory_id
 from ...memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ...storage.files import replace_file
+from ...telling.groups import agent_counts
 from ..analysis.study import section
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
@@ -257,7 +258,7 @@ def _summary(
         "seed": run.settings.seed,
         "ticks": bank.tick,
         "finished": bank.tick >= simulation.ticks,
-        "memories": sum(bank.ticks.tier_counts().values()),
+        "memories": sum(agent_counts(bank.engine)[0].values()),
         **{name: sum(record[name] for record in records) for name in _SUMMED},
         **_why_not(run, records),
         "state_hash": last["state_hash"],

@@ -5,22 +5,21 @@ of decisions has no texts; the events of the same tick have them, and :func:`bir
 together.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self, final
+from typing import NamedTuple, Self, final
 
 from ...bank import history
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import RunError
-from ...memory.events import Added, Event, NoteWritten, decode
+from ...memory.events import Added, Event, NoteWritten
 from ...memory.sources import INSIGHT, source_of
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
-from ...storage.journal.ticks import TickRow
+from ..kept_ticks import KeptTicks
 from ..tick.decision_log import LoggedDecision, unpack
 from ..worlds.outside import agents_of
 from .folder import as_run_error
@@ -83,13 +82,13 @@ def text_of(event: Added) -> str:
 
 
 @final
-class RunRecord:
-    """What the journal of a run has of its ticks."""
+class RunRecord(KeptTicks):
+    """What the journal of a run has of its ticks, with the settings of the run."""
 
     def __init__(self, journal: Journal, settings: Settings, folder: Path | None = None) -> None:
         """Callers use :meth:`read` or :meth:`of`."""
+        super().__init__(journal)
         self.settings = settings
-        self._journal = journal
         self._folder = folder
 
     @classmethod
@@ -117,55 +116,23 @@ class RunRecord:
         """The last tick."""
         return self._journal.tick
 
-    @property
-    def begins_after(self) -> int:
-        """The tick of the checkpoint that the journal was made from, or 0."""
-        return self._journal.base_tick
-
     @cached_property
     def agents(self) -> list[str]:
         """The agents of the run, in the order of its log."""
         return agents_of(self._journal, self.settings)
-
-    def hash(self, commit: int | None = None) -> str | None:
-        """The hash over all commits up to ``commit`` or the last; None for an unknown commit."""
-        found = self._journal.hash if commit is None else self._journal.hash_of(commit)
-        return None if found is None else found.hex()
-
-    # Ticks
-
-    def records(self, after: int = -1) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """The record of each tick after ``after``, in order, and which memories were retrieved."""
-        for row in self._journal.tick_rows(after):
-            yield json.loads(row.record), row.retrieved
-
-    def row(self, tick: int) -> TickRow | None:
-        """All that is recorded of one tick; None if nothing is."""
-        row = first(self._journal.tick_rows(tick - 1))
-        return row if row is not None and row.tick == tick else None
 
     def errors(self, tick: int) -> dict[str, list[str]]:
         """By agent, what was wrong with its actions in a tick.
 
         A run that was restored from a checkpoint has nothing of the ticks before.
         """
-        row = self.row(tick)
-        if row is None or row.packed_state is None:
+        kept = self.tick(tick)
+        if kept is None or not kept.has_state:
             return {}
-        errors: dict[str, list[str]] = row.state()["errors"]
+        errors: dict[str, list[str]] = kept.state()["errors"]
         return errors
 
     # Memories
-
-    def events(self, after: int = -1) -> Iterator[tuple[int, list[Event]]]:
-        """The events of each commit that left the bank at a tick after ``after``, in order.
-
-        A journal that was made from a checkpoint has none from before it.
-        """
-        journal = self._journal
-        before = journal.base if after < journal.base_tick else journal.commit_of(after)
-        for commit in journal.commits(before):
-            yield commit.tick, decode(commit.events)
 
     def new_memories(self, tick: int) -> dict[str, dict[int, Added]]:
         """The new memories of a tick, by agent and number, without the chunks of notes.
@@ -201,22 +168,13 @@ class RunRecord:
 
     # Decisions
 
-    def logs(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
-        """The log of decisions of each tick after ``after`` that has one: tick and bytes."""
-        return self._journal.decisions(after)
-
-    def log(self, tick: int) -> bytes | None:
-        """The log of decisions of one tick; None if none is kept."""
-        found = first(self.logs(tick - 1))
-        return found[1] if found is not None and found[0] == tick else None
-
     def decisions(self, after: int = -1) -> Iterator[tuple[int, list[LoggedDecision]]]:
         """What the log has of all agents, tick by tick after ``after``."""
         for tick, data in self.logs(after):
-            row = self.row(tick)
+            kept = self.tick(tick)
             try:
-                if row is not None:
-                    yield tick, unpack(data, row.retrieved, self.agents)
+                if kept is not None:
+                    yield tick, unpack(data, kept.retrieved, self.agents)
             except (ValueError, LookupError, TypeError, RecursionError) as error:
                 raise RunError(f"the decisions of tick {tick} can't be read: {error}") from None
 

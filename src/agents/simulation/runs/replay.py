@@ -12,6 +12,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage import checkpoint
 from ...storage.interrupts import first
+from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
 from ..tick.branch_rules import BranchRules
 from ..tick.decision_log import plain
@@ -97,7 +98,7 @@ class Replay:
             yield divergence
             if divergence:
                 return
-        if self._bank.ticks.journal_hash() != self._hash:
+        if ticks_of(self._bank).hash() != self._hash:
             yield Divergence(self.last, self._changed_since())
 
     def close(self) -> None:
@@ -106,7 +107,7 @@ class Replay:
 
     def _compare(self, tick: int) -> Divergence | None:
         recorded, seen = self._recorded[tick]
-        again, seen_again = first(self._bank.ticks.records(after=tick - 1)) or ({}, b"")
+        again, seen_again = first(ticks_of(self._bank).records(tick - 1)) or ({}, b"")
         if recorded == again and seen == seen_again:
             return self._compare_decisions(tick)
         return Divergence(tick, self._detail(tick, recorded, again))
@@ -130,7 +131,7 @@ class Replay:
     def _compare_decisions(self, tick: int) -> Divergence | None:
         """Compare the log of decisions; ticks before a restored checkpoint have none."""
         recorded = self._decided.get(tick)
-        again = self._bank.ticks.decisions_of(tick)
+        again = ticks_of(self._bank).log(tick)
         if recorded is None or (again is not None and recorded == _hash(again)):
             return None
         return Divergence(tick, "other decisions were recorded, though the same came of them")

@@ -42,6 +42,7 @@ from ...storage import checkpoint
 from ...storage.files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
+from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
 from ..tick.branch_rules import BranchRules
 from ..tick.loop import Loop, WorldLoop
@@ -310,7 +311,7 @@ class Run:
                 raise BankNotFound(f"{folder} has lost its journal")
             bank = MemoryBank.open(folder, self.settings)
             try:
-                bank.ticks.state()  # damage shows now, while a checkpoint can replace the bank
+                ticks_of(bank).state()  # damage shows now, while a checkpoint can replace the bank
             except BankDamaged:
                 bank.close(sync=False)
                 raise
@@ -434,7 +435,7 @@ def go_back(folder: Path, tick: int, *, say: Say = quiet) -> None:
                 hint=f"name a tick up to {last}",
             )
         with MemoryBank.at(folder / "bank", tick) as bank:
-            bank.ticks.state()  # raises TickNotKept where a run can't go on
+            ticks_of(bank).state()  # raises TickNotKept where a run can't go on
         _forget_checkpoints(folder, tick)
         history.rewind(folder / "bank", tick)
     except (BankTooNew, BankTooOld):

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from ...memory.tiers import Tier
-from ...storage.journal.ticks import deflated, inflated
+from ...storage.journal.attachments import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation, Outcome, Remark
 from .given import Given
 

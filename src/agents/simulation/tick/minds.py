@@ -10,13 +10,15 @@ from itertools import chain
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
+from ...engine.move import hot_utilization
 from ...errors import TierMemError
 from ...memory.records import Hits
 from ...memory.sources import Telling
-from ...memory.tiers import TIER_NAMES
+from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES
 from ...storage.interrupts import first
-from ...telling import tell
+from ...telling import groups, tell
 from ...telling.groups import GroupChange
+from ..kept_ticks import keep_tick, ticks_of
 from ..protocols import Flushing, Observation, Outcome, Policy
 from .act import Boards, BoardUse, Deed, change_boards, used_in
 from .actions import REFUSED, refusal
@@ -68,13 +70,14 @@ class Minds:
 
         It gives the metrics, if the bank was not moved on since, and the state of the world.
         """
-        state = self._bank.ticks.state()
+        kept = ticks_of(self._bank)
+        state = kept.state()
         if state is None:
             return None
         self._errors = {agent: list(errors) for agent, errors in state["errors"].items()}
         if self._contexts is not None and "contexts" in state:  # a branch may switch flushes on
             self._contexts.set_state(state["contexts"])
-        last = first(self._bank.ticks.records(after=self._bank.tick - 1))
+        last = first(kept.records(after=self._bank.tick - 1))
         return ({} if last is None else last[0].get("metrics", {})), state.get("world")
 
     def state(self) -> dict[str, Any]:
@@ -238,14 +241,28 @@ def do_what_is_due(bank: MemoryBank) -> None:
 def tick_counts(
     bank: MemoryBank, memories: Sequence[Hits], *, errors: int = 0, no_ops: int = 0
 ) -> dict[str, Any]:
-    """What a tick's record counts in a bank; ``memories`` are what the agents were given."""
+    """What a tick's record counts in a bank; ``memories`` are what the agents were given.
+
+    What is on boards of groups is nobody's memory. ``hot_utilization`` is the used share of the
+    tokens of hot, of the agent with the largest. ``hit_rate`` is the share of the searches that
+    returned a memory with a score of at least ``temperature.min_score``.
+    """
+    engine = bank.engine
+    with engine.using():
+        tiers, temperatures = groups.agent_counts(engine)
+        changes = engine.ledger.pending(groups.is_board if groups.groups(engine) else None)
+        utilization = hot_utilization(engine)
     sizes = list(map(len, memories))
+    least = bank.settings.temperature.min_score
+    hits = sum(any(hit.score >= least for hit in given) for given in memories)
     return {
-        **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
-        **bank.ticks.pending()._asdict(),
+        **{TIER_NAMES[tier]: count for tier, count in tiers.items()},
+        **changes._asdict(),
         "retrieved": sum(sizes),
         "retrieved_most": max(sizes, default=0),
-        **bank.ticks.temperatures(memories),
+        **{TEMPERATURE_NAMES[each]: count for each, count in temperatures.items()},
+        "hot_utilization": utilization,
+        "hit_rate": round(hits / len(memories), 6) if memories else 0.0,
         "errors": errors,
         "no_ops": no_ops,
     }
@@ -270,5 +287,5 @@ def record_tick(
     """Record the bank's tick, with all that a run needs to go on, and give the record."""
     record = tick_record(bank.tick, bank.state_hash(), counts, metrics)
     kept = (log.retrieved, log.packed()) if log else (b"", b"")
-    bank.ticks.record(record, state, *kept)
+    keep_tick(bank, record, state, *kept)
     return record

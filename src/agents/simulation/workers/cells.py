@@ -16,11 +16,11 @@ from ...memory.records import Hits
 from ...memory.sources import Telling
 from ...storage.files import make_folder, replace_file
 from ...storage.journal.journal import Journal
-from ...storage.journal.ticks import TickNote
 from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
 from ...storage.trust import with_new_id
 from ...telling.groups import is_board
+from ..kept_ticks import attachment, ticks_of
 from ..policies.cassette import Cassette
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from ..tick.act import Boards, Deed
@@ -120,9 +120,10 @@ def split(bank: MemoryBank, shards: Path, agents: Sequence[str], cassette: Casse
 
 
 def _base(bank: MemoryBank, cells: int) -> Base:
-    row = bank.ticks.row(bank.tick)
-    metrics = json.loads(row.record)["metrics"] if row else {}
-    state = json.dumps(bank.ticks.state()["world"], ensure_ascii=False, separators=(",", ":"))
+    ticks = ticks_of(bank)
+    kept = ticks.tick(bank.tick)
+    metrics = json.loads(kept.record)["metrics"] if kept else {}
+    state = json.dumps(ticks.state()["world"], ensure_ascii=False, separators=(",", ":"))
     return Base(cells, bank.tick, bank.engine.state.dims, metrics, state)
 
 
@@ -150,7 +151,7 @@ class _CellMaker:
         return rows
 
     def make(self) -> None:
-        kept = self._bank.ticks.state()
+        kept = ticks_of(self._bank).state()
         vectors = self._journal.embeddings()
         for cell, (agents, all_) in enumerate(zip(self._of_run, self._of_bank, strict=True)):
             folder = cell_folder(self._shards, cell)
@@ -166,12 +167,12 @@ class _CellMaker:
     ) -> None:
         journal = self._journal
         identity = with_new_id(journal.get("bank"))
-        note = TickNote(json.dumps({"tick": journal.tick}), b"", json.dumps(state))
+        kept = attachment({"tick": journal.tick}, state)
         with closing(Journal(folder / "journal.db")) as new:
             new.adopt(
                 (journal.head, journal.tick, journal.hash.hex()),
                 [snapshots.pack(self._state.blocks.peek(agent)) for agent in agents],
-                [note.row(journal.tick, journal.head)],
+                [kept.row(journal.tick, journal.head)],
                 vectors,
                 [row for agent in agents for row in self._shelf.get(agent, ())],
                 bank=identity,

@@ -17,6 +17,7 @@ from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...errors import BankLocked, TierMemError
 from ...storage.embedding import Embedder
+from ..kept_ticks import keep_tick, ticks_of
 from ..policies.cassette import Cassette
 from ..protocols import Policy
 from ..tick.act import Boards, Speech, Wish, read_action, used_in
@@ -59,7 +60,7 @@ class Cell:
         # A power cut may take a cell's last commits: the log, which is synced, has them.
         self.bank.engine.journal.file.db.execute("PRAGMA synchronous = NORMAL")
         self._policy = policy
-        self.agents: list[str] = self.bank.ticks.state()["agents"]
+        self.agents: list[str] = ticks_of(self.bank).state()["agents"]
         self._minds = Minds(self.bank, policy, self.agents, rules, has_log=False)
         self._minds.go_on()
         self._actions: list[Any] = []
@@ -96,7 +97,7 @@ class Cell:
         boards = Boards.of(plain)
         counts = self._minds.remember(by_agent, wire.told_of(told), boards.changes, boards.uses)
         state = {"agents": self.agents, **self._minds.state()}
-        self.bank.ticks.record({"tick": self.bank.tick}, state)
+        keep_tick(self.bank, {"tick": self.bank.tick}, state)
         return counts
 
     def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, list[Any]]:

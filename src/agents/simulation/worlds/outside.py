@@ -11,6 +11,7 @@ from ...config.settings import Settings
 from ...errors import InvalidAction, RunError
 from ...memory.records import Hits
 from ...storage.journal.journal import Journal
+from ..kept_ticks import KeptTick, KeptTicks
 from ..protocols import Action, Observation
 
 OUTSIDE = "outside"
@@ -79,5 +80,10 @@ def agents_of(journal: Journal, settings: Settings) -> list[str]:
     """The agents of a run, in the order of its log; a program may have added some in any tick."""
     if not is_outside(settings):
         return settings.simulation.agent_ids()
-    row = journal.last_tick()
-    return [] if row is None else list(row.state()["world"]["agents"])
+    last = KeptTicks(journal).last_tick()
+    return [] if last is None else agents_in(last)
+
+
+def agents_in(kept: KeptTick) -> list[str]:
+    """The agents that a program's run had in a tick; none where the journal has no state of it."""
+    return list(kept.state()["world"]["agents"]) if kept.has_state else []

@@ -22,7 +22,6 @@ from ..sqlite import (
     open_to_read,
     sync_folder,
 )
-from .ticks import DECISIONS_SCHEMA
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
@@ -30,12 +29,12 @@ CREATE TABLE commits (
     id INTEGER PRIMARY KEY,
     tick INTEGER NOT NULL,   -- after the commit
     -- These two first: SQLite reads a row up to the last column that is asked for.
-    note BLOB NOT NULL,      -- digest of the row in ticks, if the commit ends a tick
+    note BLOB NOT NULL,      -- digest of the row in ticks, if the commit has an attachment
     hash BLOB NOT NULL,      -- over the hash before it and all of the others
     events TEXT NOT NULL,    -- JSON array of events
     vectors BLOB NOT NULL    -- int8, one vector per added memory, in order
 );
--- What a simulation keeps of each tick, beside the memories.
+-- Attachments of commits: what a simulation keeps of each tick, beside the memories.
 CREATE TABLE ticks (
     tick INTEGER PRIMARY KEY,
     commit_id INTEGER NOT NULL,
@@ -43,6 +42,9 @@ CREATE TABLE ticks (
     retrieved BLOB NOT NULL,  -- uint32: how many memories each agent got, then which
     state_hash BLOB NOT NULL,
     state BLOB                -- the world's state after the tick: JSON, deflated
+);
+CREATE TABLE decisions (
+    tick INTEGER PRIMARY KEY, commit_id INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL
 );
 CREATE TABLE snapshots (
     agent TEXT PRIMARY KEY,
@@ -64,7 +66,7 @@ CREATE VIEW events AS
            json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
     FROM commits, json_each(commits.events) AS e;
 """
-SCHEMA = _TABLES + DECISIONS_SCHEMA + SHELF_SCHEMA
+SCHEMA = _TABLES + SHELF_SCHEMA
 
 
 class Commit(NamedTuple):

@@ -17,8 +17,8 @@ from ..embedding import keys_of
 from ..interrupts import first
 from ..note import is_transcript
 from ..shelf import Changes, ShelfTable
+from .attachments import Attachment, AttachmentRow, Attachments
 from .file import Commit, JournalFile, Snapshot, SnapshotRow, chained
-from .ticks import DecisionTable, TickNote, TickRow
 
 # Taking the text and the vector of a memory out of a journal
 #
@@ -105,7 +105,6 @@ def _without(commit: Commit, keys: set[tuple[str, int]]) -> Commit:
 
 
 _SNAPSHOT = "REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)"
-_TICK = "INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)"
 _EMBEDDING = "INSERT OR IGNORE INTO embeddings VALUES (?, ?)"
 
 
@@ -131,7 +130,7 @@ class Journal:
         self.check_there = file.check_there
         self._db = file.db
         self.shelf = ShelfTable(file.db, file.reading)
-        self._decisions = DecisionTable(file.db)
+        self.attachments = Attachments(file)
         self.base: int
         self.base_tick: int
         self.head: int
@@ -209,7 +208,7 @@ class Journal:
         events: str,
         vectors: bytes,
         embeddings: Mapping[bytes, bytes],
-        note: TickNote | None = None,
+        attachment: Attachment | None = None,
         shelf: Changes | None = None,
         shelf_sum: int = 0,
         redaction: Redaction | None = None,
@@ -226,7 +225,7 @@ class Journal:
         vectors of purged memories out of the whole journal. ``purged`` says that sequence numbers
         may be missing from now on. ``clock`` says how the wall clock moves the tick from now on.
         """
-        row = None if note is None else note.row(tick, self.head + 1)
+        row = None if attachment is None else attachment.row(tick, self.head + 1)
         mark = row.digest if row else b""
         digest = chained(self.hash, tick, events, vectors, mark)
         try:
@@ -236,10 +235,8 @@ class Journal:
                     "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)",
                     Commit(self.head + 1, tick, mark, digest, events, vectors),
                 )
-                if row:
-                    self._db.execute(_TICK, row)
-                if note and note.decisions:
-                    self._decisions.write(tick, self.head + 1, digest, note.decisions)
+                if attachment and row:
+                    self.attachments.write(row, attachment.log, digest)
                 self._db.executemany(_EMBEDDING, embeddings.items())
                 if shelf:
                     self.shelf.write(self.head + 1, shelf)
@@ -359,9 +356,8 @@ class Journal:
                 each.forget()
             self._expects_more = False
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
-            self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
             self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))
-            self._decisions.rewind(commit)
+            self.attachments.rewind(commit)
             self.shelf.rewind(commit)
             head, tick, digest = row or (0, 0, bytes(32))
             own = {"head": (head, tick, digest.hex()) if head else None, "shelf_sum": None}
@@ -372,7 +368,7 @@ class Journal:
         self,
         head: tuple[int, int, str],
         snapshots: Iterable[SnapshotRow],
-        ticks: Iterable[TickRow],
+        attachments: Iterable[AttachmentRow],
         embeddings: Mapping[bytes, bytes],
         shelf: Iterable[Sequence[Any]] = (),
         **values: object,
@@ -382,7 +378,7 @@ class Journal:
             raise BankError(f"the journal {self.file.name} has a history of its own")
         with self.file.writing():
             self._db.executemany(_SNAPSHOT, snapshots)
-            self._db.executemany(_TICK, ticks)
+            self.attachments.adopt(attachments)
             self._db.executemany(_EMBEDDING, embeddings.items())
             self.shelf.adopt(shelf)
             agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
@@ -392,40 +388,7 @@ class Journal:
         self.base, self.base_tick = head[:2]
         self.head, self.tick, self.hash = self._last()
 
-    # Ticks
-
-    def tick_rows(self, after: int = -1) -> Iterator[TickRow]:
-        """What is kept of the ticks after this one, in order, each checked."""
-        with self.reading():
-            for raw in self._db.execute(
-                "SELECT ticks.*, note FROM ticks LEFT JOIN commits ON commits.id = commit_id "
-                "WHERE ticks.tick > ? ORDER BY ticks.tick",
-                (after,),
-            ):
-                row = TickRow(*raw[:-1])
-                # The older ticks of a journal that was made from a checkpoint have no commits.
-                if raw[-1] != row.digest and (raw[-1] is not None or row.commit > self.base):
-                    raise self.file.damaged(
-                        f"what it keeps of tick {row.tick} is not what was written"
-                    )
-                yield row
-            (without,) = self._db.execute(
-                "SELECT count(*) FROM commits LEFT JOIN ticks ON commits.id = commit_id "
-                "WHERE note != x'' AND record IS NULL"
-            ).fetchone()
-            if without:
-                raise self.file.damaged(f"it has lost what it kept of {without} ticks")
-
-    def last_tick(self) -> TickRow | None:
-        """What is kept of the last tick, if any is."""
-        with self.reading():
-            last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
-            return None if last is None else first(self.tick_rows(last - 1))
-
-    def decisions(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
-        """What is kept of the decisions in the ticks after this one: tick and bytes, in order."""
-        with self.reading():
-            yield from self._decisions.read(after, self.hash_of)
+    # Embeddings
 
     def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep vectors by the hash of their text, in a transaction of their own."""

@@ -37,8 +37,8 @@ from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
 from ..embedding import Quantised, norms
 from ..interrupts import gc_paused, hold_signals, let_signals_come, whole
+from ..journal.attachments import Attachment
 from ..journal.journal import Journal, Key, Purge, chunks_in, kept_chunks
-from ..journal.ticks import TickNote
 from ..note import kept_of
 from . import snapshots
 from .snapshots import load, replay
@@ -67,15 +67,14 @@ class Pending:
         self.accesses: list[Row] = []
         """The events of searches, which come before the next other event."""
         self.purges: list[Purge] = []
-        self.note: TickNote | None = None
-        """What a simulation keeps with the commit."""
+        self.attachment: Attachment | None = None
         self.clock: Sequence[int] | None = None
         """How the wall clock moves the tick, if the commit changes that."""
         self.is_plain = True
         """Whether there is nothing but new memories and what searches gave."""
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.accesses or self.note)
+        return bool(self.events or self.accesses or self.attachment)
 
     def __len__(self) -> int:
         return len(self.events) + len(self.accesses)
@@ -124,7 +123,7 @@ class Pending:
         self.vectors.clear()
         self.purges.clear()
         self.is_plain = True
-        self.note = self.clock = None
+        self.attachment = self.clock = None
 
 
 class _Transaction(NamedTuple):
@@ -132,7 +131,7 @@ class _Transaction(NamedTuple):
 
     events: int
     """How many events were pending."""
-    note: TickNote | None
+    attachment: Attachment | None
     clock: Sequence[int] | None
     holder: Callable[[], object]
     """Gives what holds the transaction open; None when nothing will end it any more."""
@@ -413,9 +412,9 @@ class Ledger:
         self.state.tick = tick
         self._is_half_done = False
 
-    def note(self, note: TickNote) -> None:
-        """What a simulation keeps with the next commit."""
-        self._pending.note = note
+    def attach(self, attachment: Attachment) -> None:
+        """Keep this with the next commit."""
+        self._pending.attachment = attachment
 
     def pending(self, leaves_out: Callable[[str], bool] | None = None) -> Changes:
         """What happened since the last commit, but for owners of memories that are left out."""
@@ -443,7 +442,8 @@ class Ledger:
         self.check()
         self._flush_accesses()
         pending = self._pending
-        self._open.append(_Transaction(len(pending.events), pending.note, pending.clock, holder))
+        mark = len(pending.events)
+        self._open.append(_Transaction(mark, pending.attachment, pending.clock, holder))
 
     @whole
     def end(self, *, undo: bool) -> None:
@@ -453,7 +453,7 @@ class Ledger:
         """
         if undo:
             everything, self._is_half_done = self._is_half_done, True
-            mark, self._pending.note, self._pending.clock, _ = self._open[-1]
+            mark, self._pending.attachment, self._pending.clock, _ = self._open[-1]
             self._undo(mark, everything=everything)
             self._open.pop()
             return
@@ -477,7 +477,7 @@ class Ledger:
 
     def _commit(self) -> None:
         self._flush_accesses()
-        if not self._pending.events and self._pending.note is None:
+        if not self._pending.events and self._pending.attachment is None:
             if self.unsaved_embeddings:  # of searches alone
                 self.journal.save_embeddings(self.unsaved_embeddings)
                 self.unsaved_embeddings.clear()
@@ -510,7 +510,7 @@ class Ledger:
             encode(pending.events),
             vectors,
             self.unsaved_embeddings,
-            pending.note,
+            pending.attachment,
             changes,
             self.state.shelf_sum() if changes else 0,
             snapshots.redaction(pending.purges, self.journal) if pending.purges else None,
