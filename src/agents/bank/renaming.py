@@ -7,35 +7,109 @@ from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ..config.profiles import Argument, Renamed, profile
+from ..engine import clock
 from ..engine.engine import Engine
 from ..errors import InvalidInput
+from ..memory.requests import check_whole
+from ..memory.scopes import scope_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-CONVERTERS: Mapping[str, Callable[[Engine, Any], Any]] = MappingProxyType({})
-"""How the value of a document's argument becomes one of ours, by name."""
+class _Agent(Protocol):
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def agent_id(self) -> str: ...
 
 
-def converted(bank: Engine, argument: Argument, value: Any) -> Any:
-    """The value of a document's argument as ours; a list entry by entry."""
+_MINUTES_PER_DAY = 1440
+
+
+def _ticks(agent: _Agent, name: str, minutes: Any) -> int:
+    """Minutes as ticks; what is not a whole number of ticks is rounded up."""
+    ticks_per_day = agent.engine.settings.clock.ticks_per_day
+    return -(-check_whole(name, minutes, least=1) * ticks_per_day // _MINUTES_PER_DAY)
+
+
+def _until(agent: _Agent, name: str, date: Any) -> int:
+    """How many ticks it is to a date, which is to come; a part of a tick counts as one."""
+    bank = agent.engine
+    try:
+        tick = clock.tick_of_date(bank, date)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{name} {date!r:.60} is not a date", hint="write it like 2026-05-12T14:22:00Z"
+        ) from None
+    if tick <= bank.tick:
+        raise InvalidInput(
+            f"{name} {date} is over: it is {clock.date_of(bank, bank.tick)}",
+            hint="give a later date",
+        )
+    return tick - bank.tick
+
+
+def _in_scope(part: str) -> Callable[[_Agent, str, Any], Any]:
+    """A project or an environment, which says nothing new of an agent in it.
+
+    For an agent in another one it is an error, and for an agent in none a word like any other.
+    """
+
+    def checked(agent: _Agent, name: str, value: Any) -> Any:
+        own = getattr(scope_of(agent.agent_id), part)
+        if own and value != own:
+            raise InvalidInput(
+                f"{name} is {own} here, not {value!r:.80}",
+                hint=f"leave it out, or use a token of that {part}",
+            )
+        return None if own else value
+
+    return checked
+
+
+CONVERTERS: Mapping[str, Callable[[_Agent, str, Any], Any]] = MappingProxyType(
+    {
+        "minutes": _ticks,
+        "until": _until,
+        "project": _in_scope("project"),
+        "environment": _in_scope("environment"),
+    }
+)
+"""How the value of a document's argument, which has this name, becomes one of ours."""
+
+
+def converted(agent: _Agent, argument: Argument, value: Any) -> Any:
+    """The value of a document's argument as ours; a list entry by entry; None for nothing."""
     if isinstance(value, list | tuple):
-        return [converted(bank, argument, each) for each in value]
+        return [converted(agent, argument, each) for each in value]
     if isinstance(value, str):
         value = argument.values.get(value, value)
-    return value if argument.convert is None else CONVERTERS[argument.convert](bank, value)
+    if argument.convert is None or value is None:
+        return value
+    return CONVERTERS[argument.convert](agent, argument.name, value)
+
+
+def put(ours: dict[str, Any], argument: Argument, value: Any) -> None:
+    """Add a value to our arguments: as one of them, or as a key of one that is a mapping."""
+    place, _, key = argument.ours.partition(".")
+    section = (ours.get(place) or {}) if key else ours
+    if not isinstance(section, Mapping):
+        raise InvalidInput(f"{place} is a mapping, not {section!r:.60}")
+    if (name := key or place) in section:
+        raise InvalidInput(
+            f"{argument.name} and another argument mean the same", hint=f"each is {name}; give one"
+        )
+    if not key:
+        ours[place] = value
+    elif value is not None:
+        ours[place] = {**section, key: value}
 
 
 def with_defaults(operation: Renamed, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, and the defaults of the rest."""
     defaults = {each.name: each.default for each in operation.arguments}
     return {**{name: each for name, each in defaults.items() if each is not None}, **given}
-
-
-class _Agent(Protocol):
-    @property
-    def engine(self) -> Engine: ...
 
 
 Agent = TypeVar("Agent", bound=_Agent)
@@ -57,7 +131,7 @@ def named_by_profile(does: str) -> Callable[[_Method[Agent, P, T]], _Method[Agen
             name = self.engine.settings.profile
             if name is not None and (operation := _doing(name, does)) is not None:
                 given = names[: len(args)]
-                kwargs = _ours(self.engine, operation, kwargs, given, names)  # type: ignore[assignment]
+                kwargs = _ours(self, operation, kwargs, given, names)  # type: ignore[assignment]
             return method(self, *args, **kwargs)
 
         return called
@@ -72,7 +146,7 @@ def _doing(profile_name: str, does: str) -> Renamed | None:
 
 
 def _ours(
-    bank: Engine,
+    agent: _Agent,
     operation: Renamed,
     kwargs: Mapping[str, Any],
     given: tuple[str, ...],
@@ -82,21 +156,22 @@ def _ours(
     ours = dict(kwargs)
     for argument in operation.arguments:
         is_same = argument.name == argument.ours
-        if argument.ours not in known:
+        place = argument.ours.partition(".")[0]
+        if place not in known:
             continue
         if argument.name in kwargs and not is_same:
             value = kwargs[argument.name]
             if argument.name in known and not _is_theirs(argument, value):
                 continue  # the name is ours as well, and so is the value
-            if argument.ours in kwargs or argument.ours in given:
+            if argument.ours in kwargs or place in given:
                 raise InvalidInput(
                     f"{argument.name} and {argument.ours} mean the same",
                     hint=f"give {argument.name}",
                 )
             del ours[argument.name]
-            ours[argument.ours] = converted(bank, argument, value)
-        elif argument.default is not None and argument.ours not in (*kwargs, *given):
-            ours[argument.ours] = converted(bank, argument, argument.default)
+            put(ours, argument, converted(agent, argument, value))
+        elif argument.default is not None and place not in (*kwargs, *given):
+            put(ours, argument, converted(agent, argument, argument.default))
     return ours
 
 

@@ -23,6 +23,7 @@ class Argument(NamedTuple):
     name: str
     """The document's name."""
     ours: str
+    """The name of ours; or ours, a dot and a key, where ours is a mapping: metadata.source."""
     schema: Mapping[str, Any] | None
     """The document's; None: that of our argument."""
     required: bool | None

@@ -610,9 +610,9 @@ class Settings:
     """Ids of memories derive from the seed: the same seed and the same calls give the same bank,
     bit for bit. It matters when a bank is made; an existing bank keeps its own seed."""
     profile: str | None = None
-    """The system in whose place the bank stands: ctx-sys or fr-004. Its operations, their arguments
-    and results, and its own settings then have the names and the defaults of its document. null:
-    ours."""
+    """The system in whose place the bank stands, such as ctx-sys or memorysync: a file of
+    config/profiles. Its operations, their arguments and results, and its own settings then have the
+    names and the defaults of its document. null: ours."""
     clock: ClockSettings = ClockSettings()
     memory: MemorySettings = MemorySettings()
     retrieval: RetrievalSettings = RetrievalSettings()

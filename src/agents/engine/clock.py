@@ -5,6 +5,7 @@ The journal keeps each tick as an event, so a replay reads no clock.
 
 import logging
 import time
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ..errors import BankError, CommitFailed, CommitUnknown, InvalidInput
@@ -16,6 +17,7 @@ from .engine import Engine
 logger = logging.getLogger(__name__)
 
 _MS_PER_DAY = 86_400_000
+_FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999, with which dates end."""
 _LAST = NEVER - 1
@@ -53,11 +55,39 @@ def ms_of(bank: Engine, tick: int) -> int:
     Where the wall clock moves the bank, the wall clock showed it. Else the ticks are counted from
     the beginning of 1970, so that the same run gives the same times.
     """
-    settings = bank.settings.clock
-    kept = anchor_of(bank) if settings.mode == "wall" else None
-    first = Anchor(0, 0, settings.ticks_per_day) if kept is None else kept
+    first = _first(bank)
     ms = first.ms + (tick - first.tick) * _MS_PER_DAY // first.ticks_per_day
     return min(max(0, ms), _LAST_MS)
+
+
+def _first(bank: Engine) -> Anchor:
+    """A tick of the bank, and when it was."""
+    settings = bank.settings.clock
+    kept = anchor_of(bank) if settings.mode == "wall" else None
+    return Anchor(0, 0, settings.ticks_per_day) if kept is None else kept
+
+
+def date_of(bank: Engine, tick: int) -> str:
+    """When a tick was, as :func:`ms_of` counts, in ISO 8601."""
+    when = _FIRST_DAY + timedelta(milliseconds=ms_of(bank, tick))
+    return when.isoformat(timespec="milliseconds")
+
+
+def tick_of_date(bank: Engine, text: str) -> int:
+    """The first tick that is not before a date in ISO 8601, of UTC unless it says otherwise.
+
+    ``ValueError`` for what is no date.
+    """
+    when = datetime.fromisoformat(text)
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return tick_of(bank, (when - _FIRST_DAY) // timedelta(milliseconds=1))
+
+
+def tick_of(bank: Engine, ms: int) -> int:
+    """The first tick that is not before these milliseconds since 1970, as :func:`ms_of` counts."""
+    first = _first(bank)
+    return first.tick - (first.ms - ms) * first.ticks_per_day // _MS_PER_DAY
 
 
 def advance(bank: Engine, tick: int) -> None:

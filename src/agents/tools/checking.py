@@ -23,6 +23,9 @@ _SAME = {
     "session_id": ("session",),
     "type": ("kind", "kinds"),
     "types": ("kinds", "kind"),
+    "text": ("content",),
+    "content": ("text",),
+    "k": ("limit", "max_results"),
     "limit": ("max_results",),
     "max_results": ("limit",),
 }

@@ -4,17 +4,17 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bank.agent_memory import AgentMemory
 from ..bank.renaming import CONVERTERS as ARGUMENT_CONVERTERS
-from ..bank.renaming import converted, with_defaults
+from ..bank.renaming import converted, put, with_defaults
 from ..config.profiles import Argument, Profile, Renamed, profile
 from ..engine import clock
 from ..errors import ConfigError
 from ..memory.context import cost
+from ..memory.scopes import scope_of
 from .checking import Table, fitting, validator_of
 from .operations import OPERATIONS, Operation, Route
 from .shapes import Schema, list_of, object_of
@@ -56,8 +56,11 @@ def _operation(whole: Profile, own: Renamed) -> Operation:
             Argument(name, name, None, None, None, None, {}) for name in ours if name not in taken
         )
     for each in arguments:
-        if each.ours not in ours:
+        place, _, key = each.ours.partition(".")
+        if place not in ours or (key and ours[place].get("type") != "object"):
             raise wrong(f"has {each.name}, and {base.name} takes no {each.ours}")
+        if key and each.schema is None:
+            raise wrong(f"has {each.name} without a schema")
         if each.convert is not None and each.convert not in ARGUMENT_CONVERTERS:
             raise wrong(f"has {each.name}, and there is no converter {each.convert}")
     needed = set(base.arguments.get("required", ()))
@@ -127,7 +130,9 @@ class _Translation:
         self.own, self.base, self.arguments = own, base, arguments
         properties = base.arguments["properties"]
         # Under the document's names, so that a message names what its reader gave.
-        self._schema = object_of(None, {each.name: properties[each.ours] for each in arguments})
+        self._schema = object_of(
+            None, {each.name: properties.get(each.ours, {}) for each in arguments}
+        )
 
     @functools.cached_property
     def _validator(self) -> "Validator":
@@ -137,13 +142,16 @@ class _Translation:
         """Our arguments."""
         values = with_defaults(self.own, given)
         named = {
-            each.name: converted(memory.engine, each, values[each.name])
+            each.name: converted(memory, each, values[each.name])
             for each in self.arguments
             if each.name in values
         }
         named = fitting(self.own.name, named, OPERATIONS, self._validator)
-        names = {each.name: each.ours for each in self.arguments}
-        return {**self.own.fixed, **{names[name]: value for name, value in named.items()}}
+        ours = deepcopy(dict(self.own.fixed))
+        for each in sorted(self.arguments, key=lambda each: "." in each.ours):
+            if each.name in named:
+                put(ours, each, named[each.name])
+        return ours
 
 
 def _run(
@@ -203,6 +211,8 @@ def _part(
     the entries of a list, ``keys`` those of an object, or the name of a shape; ``by`` two paths,
     for an object with an entry for each of a list. ``as`` is a converter, ``values`` a table,
     ``without`` keys that are left out. ``given`` is an argument instead, ``constant`` a value.
+    ``scope`` is the agent's project or environment, which comes before what is at the path.
+    ``else`` is what stands there where nothing is.
     """
     left: dict[str, Any] = {"from": spec} if isinstance(spec, str) else dict(spec)
     if "constant" in left:
@@ -236,8 +246,16 @@ def _part(
         if convert not in CONVERTERS:
             raise wrong(f"has {name} in its result, and there is no converter {convert}")
         function, schema = CONVERTERS[convert]
-        made = _then(made, lambda call, value: function(call.memory, value))
+        if "null" in made.schema.get("type", ()):
+            schema = {**schema, "type": [schema["type"], "null"]}
+        made = _then(
+            made, lambda call, value: None if value is None else function(call.memory, value)
+        )
         made = made._replace(schema=schema)
+    if (part := left.pop("scope", None)) is not None:
+        made = _of_scope(part, made)
+    if "else" in left:
+        made = _or_else(made, left.pop("else"))
     if left:
         raise wrong(f"has {', '.join(left)} at {name} in its result, which mean nothing")
     return made
@@ -251,6 +269,25 @@ def _then(shape: _Shape, more: Callable[[_Call, Any], Any]) -> _Shape:
         return value if value is _NOTHING else more(call, value)
 
     return shape._replace(read=read)
+
+
+def _of_scope(part: str, shape: _Shape) -> _Shape:
+    """The project or the environment of the agent; else what is there."""
+
+    def read(call: _Call, result: Any) -> Any:
+        return getattr(scope_of(call.memory.agent_id), part) or shape.read(call, result)
+
+    return shape._replace(read=read)
+
+
+def _or_else(shape: _Shape, other: Any) -> _Shape:
+    """What is there, or the other value."""
+
+    def read(call: _Call, result: Any) -> Any:
+        value = shape.read(call, result)
+        return other if value is _NOTHING else value
+
+    return _Shape(read, {}, True)
 
 
 def _shape_of(inner: Any, whole: Profile, wrong: Callable[[str], ConfigError]) -> Mapping[str, Any]:
@@ -302,18 +339,10 @@ def _schema_at(path: str, schema: Schema) -> tuple[Schema | None, bool]:
 
 # What a document's result tells that ours says otherwise
 
-_FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def _date(memory: AgentMemory, tick: int) -> str:
-    """When a tick was, as ISO 8601.
-
-    Where a wall clock moves the bank, it is the time of that clock. Else the first tick is the
-    beginning of 1970, so that the same run gives the same dates.
-    """
-    return (_FIRST_DAY + timedelta(milliseconds=clock.ms_of(memory.engine, tick))).isoformat(
-        timespec="milliseconds"
-    )
+    """When a tick was, as ISO 8601."""
+    return clock.date_of(memory.engine, tick)
 
 
 def _tokens(memory: AgentMemory, identifier: str) -> int:

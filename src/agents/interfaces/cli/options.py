@@ -52,8 +52,8 @@ Profile = Annotated[
     Option(
         "--profile",
         metavar="NAME",
-        help="Stand in the place of another system, with its names and defaults: ctx-sys or "
-        "fr-004.",
+        help="Stand in the place of another system, with its names and defaults: such as "
+        "memorysync.",
     ),
 ]
 Create = Annotated[bool, Option("--create", help="Make the bank if there is none.")]
