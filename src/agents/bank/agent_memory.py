@@ -37,10 +37,10 @@ class AgentMemory:
     """One agent's memories, made by :meth:`MemoryBank.agent`. It reaches no other agent's memories.
 
     A tier may be given as a ``Tier``, a number 0–4, or a name in any case. A temperature may be
-    given as a ``Temperature`` or a name. :meth:`add`, :meth:`search` and :meth:`recall` also take
-    the names of the bank's profile. The id of a memory that this agent does not have raises
-    :class:`MemoryNotFound`. Each call that changes something commits it before it returns, as
-    :class:`MemoryBank` says.
+    given as a ``Temperature`` or a name. :meth:`add`, :meth:`search`, :meth:`recall` and
+    :meth:`memory_search` also take the names of the bank's profile. The id of a memory that this
+    agent does not have raises :class:`MemoryNotFound`. Each call that changes something commits it
+    before it returns, as :class:`MemoryBank` says.
     """
 
     __slots__ = ("agent_id", "engine")
@@ -388,6 +388,7 @@ class AgentMemory:
         """The agent's Markdown notes."""
         return AgentNotes(NoteIndex(self.engine, self.agent_id))
 
+    @named_by_profile("memory_search")
     def memory_search(
         self,
         query: str,

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -68,15 +69,37 @@ def _in_scope(part: str) -> Callable[[_Agent, str, Any], Any]:
     return checked
 
 
+def _whole(agent: _Agent, name: str, value: Any, most: int = 2**53) -> Any:
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    return min(max(1, int(value)), most) if is_number else value
+
+
+def _share(agent: _Agent, name: str, value: Any) -> Any:
+    return min(max(0.0, value), 1.0) if isinstance(value, int | float) else value
+
+
+def _group(agent: _Agent, name: str, value: Any) -> bool:
+    return not {"group", "channel"}.isdisjoint(str(value).lower().split(":"))
+
+
 CONVERTERS: Mapping[str, Callable[[_Agent, str, Any], Any]] = MappingProxyType(
     {
+        "whole": _whole,
+        "limit": functools.partial(_whole, most=1000),
+        "share": _share,
+        "group": _group,
         "minutes": _ticks,
         "until": _until,
         "project": _in_scope("project"),
         "environment": _in_scope("environment"),
     }
 )
-"""How the value of a document's argument, which has this name, becomes one of ours."""
+"""How the value of a document's argument, which has this name, becomes one of ours.
+
+Of a number, ``whole`` is the whole part, at least 1; a ``limit`` is at most 1,000, too; a ``share``
+is from 0 to 1. ``group`` is whether the key of a session names a group or a channel, such as
+``agent:main:discord:group:7``.
+"""
 
 
 def converted(agent: _Agent, argument: Argument, value: Any) -> Any:

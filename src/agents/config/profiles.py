@@ -5,8 +5,10 @@ a table of operations in ``tools/profiles.py``; what it says of settings counts 
 loaded. ``docs/architecture/profiles.md`` explains the form of the file.
 """
 
+import difflib
 import functools
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,6 +36,8 @@ class Argument(NamedTuple):
     """The name of a converter of ``bank/renaming.py``."""
     values: Mapping[str, Any]
     """Our values, by the document's; a value that is not among them is ours already."""
+    listed: bool = True
+    """Whether the schemas for models name it; if not, only a host gives it."""
 
 
 class Renamed(NamedTuple):
@@ -52,6 +56,9 @@ class Renamed(NamedTuple):
     result: Mapping[str, Any] | str | None
     """The result's keys, as ``tools/profiles.py`` reads them, or the name of a shape; None: our
     result."""
+    failed: Mapping[str, Any] | None
+    """The keys of the result of a call that could not be done, of which ``error`` says why; None:
+    the call fails."""
     route: Mapping[str, Any]
     """What is other than in our HTTP route: method, path, status."""
     example: Mapping[str, Any]
@@ -81,11 +88,32 @@ def _above(value: object) -> object:
     return value + 1 if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _milliseconds(value: object) -> object:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value / 1000 if is_number else value  # type: ignore[operator]
+
+
+def _hybrid(value: object) -> object:
+    return value if not isinstance(value, bool) else "hybrid" if value else "vector"
+
+
+def _embedder(value: object) -> object:
+    return "offline" if value in ("auto", "local") else value
+
+
 CONVERTERS: Mapping[str, Callable[[object], object]] = MappingProxyType(
-    {"days": _days, "above": _above}
+    {
+        "days": _days,
+        "above": _above,
+        "milliseconds": _milliseconds,
+        "hybrid": _hybrid,
+        "embedder": _embedder,
+    }
 )
 """How the value of a document's setting becomes one of ours, by name: a number of ``days`` is a
-duration, and ``above`` 3 is at least 4. A value of a wrong type stays, and is refused as ours."""
+duration, ``above`` 3 is at least 4, ``milliseconds`` become seconds, ``hybrid`` says whether words
+count beside vectors, and an ``embedder`` of the machine itself is ours. A value of a wrong type
+stays, and is refused as ours."""
 
 
 @functools.cache
@@ -97,9 +125,11 @@ def profile(name: str) -> Profile:
     settings = [Document(document.source, parts.mapping("settings"))]
     if (preset := parts.take("preset")) is not None:
         settings.insert(0, named("preset", preset))
+    around = [(), *(tuple(each.split(".")) for each in parts.take("within") or [])]
     keys: dict[KeyPath, tuple[tuple[str, ...], str | None]] = {
-        tuple(key.split(".")): _place_of(parts, key, to)
+        (*section, *key.split(".")): _place_of(parts, key, to)
         for key, to in parts.mapping("config").items()
+        for section in around
     }
     keeps, shapes = parts.take("keeps") or [], parts.mapping("shapes")
     operations = {
@@ -131,6 +161,7 @@ def _operation(parts: "_Part", name: str) -> Renamed:
         bool(parts.take("others")),
         parts.mapping("with"),
         parts.take("result"),
+        parts.take("failed"),
         parts.mapping("route"),
         parts.mapping("example"),
     )
@@ -149,6 +180,7 @@ def _argument(parts: "_Part", name: str) -> Argument:
         parts.take("default") if default is None else default,
         parts.take("as"),
         parts.mapping("values"),
+        parts.take("listed") is not False,
     )
     parts.end()
     return made
@@ -207,9 +239,11 @@ def in_our_words(document: Document, profile: Profile) -> Document:
     lines, written = dict(document.lines), dict(document.written)
     for path, value in theirs.items():
         place, convert = profile.config[path]
-        section = ours
+        section: Any = ours
         for part in place[:-1]:
-            section = section.setdefault(part, {})
+            section = section.setdefault(part, {}) if isinstance(section, dict) else section
+        if not isinstance(section, dict):  # which is told where all is checked
+            continue
         if place[-1] in section:
             raise ConfigError(
                 f"{document.place(path)}: {show_path(path)} and {show_path(place)} mean the same",
@@ -240,15 +274,32 @@ def _without_theirs(
         elif beside and isinstance(child, dict | None):
             if own := _without_theirs(document, profile, child or {}, path, theirs):
                 left[key] = own
-        elif under and under[0] not in _SECTIONS:
-            known = [show_path(own) for own in profile.config if own[: len(under)] == under]
-            raise ConfigError(
-                f"{document.place(path)}: unknown key {show_path(path)}",
-                hint=f"the profile {profile.name} has {', '.join(known)}",
-            )
+        elif path[0] not in _SECTIONS and (hint := _instead(path, profile)):
+            raise ConfigError(f"{document.place(path)}: unknown key {show_path(path)}", hint=hint)
         else:
-            left[key] = dict(child) if isinstance(child, dict) else child
+            left[key] = deepcopy(child)
     return left
+
+
+def _instead(path: tuple[str, ...], profile: Profile) -> str:
+    """A hint for an unknown key: the document's key that is most like it, or those beside it.
+
+    Nothing for a key at the top that is like none.
+    """
+    own = list(profile.config)[::-1]  # of keys that end alike, the first is meant
+    there = {show_path(each[: len(path)]).lower(): each[: len(path)] for each in own}
+    ends = {str(each[-1]).lower(): each for each in own}
+    near = [
+        *(
+            there[each]
+            for each in difflib.get_close_matches(show_path(path).lower(), there, 1, 0.8)
+        ),
+        *(ends[each] for each in difflib.get_close_matches(path[-1].lower(), ends, 1, 0.8)),
+    ]
+    if near:
+        return f"did you mean {show_path(near[0])}?"
+    beside = [show_path(each) for each in profile.config if each[: len(path) - 1] == path[:-1]]
+    return f"the profile {profile.name} has {', '.join(beside)}" if len(path) > 1 else ""
 
 
 _SECTIONS = frozenset(each.name for each in fields(Settings))

@@ -86,10 +86,14 @@ class Operation(NamedTuple):
     """Whether the operation may purge a memory."""
     profile: str | None = None
     """The profile whose name and arguments these are; None for ours."""
+    unlisted: frozenset[str] = frozenset()
+    """Arguments that a host gives and no model."""
 
     def schema(self) -> Schema:
         """The arguments with the example, for a model; a document's as the document has them."""
         schema = deepcopy(self.arguments)
+        for name in self.unlisted:
+            del schema["properties"][name]
         if self.profile is None or self.example:
             schema["examples"] = [deepcopy(self.example)]
         return schema

@@ -11,8 +11,9 @@ from ..bank.agent_memory import AgentMemory
 from ..bank.renaming import CONVERTERS as ARGUMENT_CONVERTERS
 from ..bank.renaming import converted, put, with_defaults
 from ..config.profiles import Argument, Profile, Renamed, profile
+from ..config.settings import Settings
 from ..engine import clock
-from ..errors import ConfigError
+from ..errors import ConfigError, EmbedderError, InvalidInput, NoteRefused
 from ..memory.context import cost
 from ..memory.scopes import scope_of
 from .checking import Table, fitting, validator_of
@@ -86,17 +87,22 @@ def _operation(whole: Profile, own: Renamed) -> Operation:
     if own.result is not None:
         shape = _keys(_shape_of(own.result, whole, wrong), base.result, whole, wrong)
         result = shape.schema
+    failed = None
+    if own.failed is not None:
+        failed = _keys(own.failed, _FAILED, whole, wrong)
+        result = {"anyOf": [result, failed.schema]}
     return Operation(
         own.name,
         own.description or base.description,
         schema,
         result,
         base.permission,
-        functools.partial(_run, translation, shape),
+        functools.partial(_run, translation, shape, failed),
         dict(own.example) or _example(base, arguments),
         _route(base.route, own, arguments, wrong),
         base.destroys,
         whole.name,
+        frozenset(each.name for each in arguments if not each.listed),
     )
 
 
@@ -155,10 +161,21 @@ class _Translation:
 
 
 def _run(
-    translation: _Translation, shape: "_Shape | None", memory: AgentMemory, given: dict[str, Any]
+    translation: _Translation,
+    shape: "_Shape | None",
+    failed: "_Shape | None",
+    memory: AgentMemory,
+    given: dict[str, Any],
 ) -> dict[str, Any]:
     with memory.engine.using():  # what a result tells beside ours is of the same state
-        result = translation.base.run(memory, translation.ours(memory, given))
+        ours = translation.ours(memory, given)
+        try:
+            result = translation.base.run(memory, ours)
+        except (InvalidInput, NoteRefused, EmbedderError) as error:
+            if failed is None:
+                raise
+            told: dict[str, Any] = failed.read(_Call(memory, given), {"error": str(error)})
+            return told
         if shape is None:
             return result
         said: dict[str, Any] = shape.read(_Call(memory, given), result)
@@ -176,6 +193,8 @@ class _Call(NamedTuple):
 
 _NOTHING = object()
 """What is not there."""
+_FAILED = object_of({"error": {"type": "string"}})
+"""What there is to tell of a call that could not be done."""
 
 
 class _Shape(NamedTuple):
@@ -210,9 +229,10 @@ def _part(
     ``from`` is a path, or a list of which the first that is there counts. ``each`` has the keys of
     the entries of a list, ``keys`` those of an object, or the name of a shape; ``by`` two paths,
     for an object with an entry for each of a list. ``as`` is a converter, ``values`` a table,
-    ``without`` keys that are left out. ``given`` is an argument instead, ``constant`` a value.
-    ``scope`` is the agent's project or environment, which comes before what is at the path.
-    ``else`` is what stands there where nothing is.
+    ``without`` keys that are left out. ``given`` is an argument instead, ``setting`` a setting of
+    the bank, ``constant`` a value. ``scope`` is the agent's project or environment, which comes
+    before what is at the path. ``else`` is what stands there where nothing is. With ``maybe``, the
+    key is left out where its value is null or an empty text.
     """
     left: dict[str, Any] = {"from": spec} if isinstance(spec, str) else dict(spec)
     if "constant" in left:
@@ -221,6 +241,14 @@ def _part(
     elif "given" in left:
         argument = left.pop("given")
         made = _Shape(lambda call, result: call.given.get(argument, _NOTHING), {}, False)
+    elif "setting" in left:
+        setting = left.pop("setting")
+        section, _, key = setting.partition(".")
+        if not hasattr(getattr(Settings(), section, None), key):
+            raise wrong(f"has {name} in its result, and there is no setting {setting}")
+        made = _Shape(
+            lambda call, _: getattr(getattr(call.memory.engine.settings, section), key), {}, True
+        )
     else:
         paths = left.pop("from", "")
         made = _found([paths] if isinstance(paths, str) else paths, ours, name, wrong)
@@ -256,6 +284,9 @@ def _part(
         made = _of_scope(part, made)
     if "else" in left:
         made = _or_else(made, left.pop("else"))
+    if left.pop("maybe", False):
+        made = _then(made, lambda call, value: _NOTHING if value in (None, "") else value)
+        made = made._replace(is_certain=False)
     if left:
         raise wrong(f"has {', '.join(left)} at {name} in its result, which mean nothing")
     return made
@@ -345,6 +376,17 @@ def _date(memory: AgentMemory, tick: int) -> str:
     return clock.date_of(memory.engine, tick)
 
 
+def _model(memory: AgentMemory, _: object) -> str:
+    """The embedder's model: its name without that of its provider."""
+    provider = memory.engine.settings.embedder.provider
+    return memory.engine.embedder.embedder.name.removeprefix(f"{provider}/")
+
+
+def _fallback(memory: AgentMemory, note: str) -> dict[str, str] | None:
+    """What could not be done and why, if anything."""
+    return {"from": memory.engine.settings.embedder.provider, "reason": note} if note else None
+
+
 def _tokens(memory: AgentMemory, identifier: str) -> int:
     """The tokens that a memory takes in a context."""
     return cost(memory.get(identifier), memory.engine.count_tokens)
@@ -358,6 +400,8 @@ CONVERTERS: Mapping[str, tuple[Callable[[AgentMemory, Any], Any], Schema]] = Map
             lambda memory, identifier: memory.get(identifier).relevance,
             {"type": "number"},
         ),
+        "model": (_model, {"type": "string"}),
+        "fallback": (_fallback, {"type": "object"}),
         "count": (lambda memory, value: len(value), {"type": "integer"}),
         "names": (lambda memory, value: list(value), list_of({"type": "string"})),
         "percent": (lambda memory, share: round(100 * share, 4), {"type": "number"}),

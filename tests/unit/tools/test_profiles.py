@@ -82,7 +82,7 @@ def test_a_documents_key_has_the_line_where_it_is_written(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=r"my.yaml:3: memoryTiering.hotMaxTokens and temp.* mean"):
         load_settings(file)
     file.write_text("profile: fr-004\nmemoryTiering:\n  hotMax: 1\n")
-    with pytest.raises(ConfigError, match=r"my.yaml:3: unknown key memoryTiering.hotMax; the pro"):
+    with pytest.raises(ConfigError, match=r"my.yaml:3: unknown key memoryTiering.hotMax; did you"):
         load_settings(file)
 
 
