@@ -54,7 +54,7 @@ BANKS: dict[str, dict[str, Any]] = {
     "hot-warm-cold": {**SMALL_CAPS, "temperature": {"hot_max_facts": 5, "max_cold_items": 5}},
 }
 NEWER = {
-    Status: ("clock", "embedder", "store", "groups"),
+    Status: ("clock", "embedder", "store", "groups", "session"),
     **dict.fromkeys((Hit, Explanation, Finding), ("match",)),
     Recall: ("matches",),
 }

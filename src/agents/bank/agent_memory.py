@@ -1,16 +1,23 @@
 """One agent's view of its own memories in a bank."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ..engine import clock, move, read, upkeep, write
 from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.new import action_text
+from ..memory.new import action_text, in_session
 from ..memory.records import Compaction, Explanation, Hits, Memory, Recall, Scalar, Spill
-from ..memory.requests import ANY, check_query, parse_filter, parse_filter_and_cold
+from ..memory.requests import (
+    ANY,
+    check_query,
+    check_session,
+    optional_session,
+    parse_filter,
+    parse_filter_and_cold,
+)
 from ..memory.sources import Heard, Links, Told
 from ..memory.tiers import (
     Retention,
@@ -30,6 +37,9 @@ from ..storage.mem0.models import Message, as_messages
 from ..telling import groups, links, tell
 from ..telling import trust as trusting
 from .renaming import named_by_profile
+
+if TYPE_CHECKING:
+    from .agent_session import AgentSession
 
 
 @final
@@ -62,6 +72,15 @@ class AgentMemory:
 
         clock.follow(self.engine)
         return calling.run(self, name, arguments)
+
+    def session(self, name: str | int) -> "AgentSession":
+        """The memories of the agent that are part of one session, such as a conversation.
+
+        Nothing begins and nothing is stored: a session is there as long as a memory says its name.
+        """
+        from .agent_session import AgentSession  # its methods are made from those of this class
+
+        return AgentSession(self, check_session(name))
 
     # Storing
 
@@ -147,12 +166,15 @@ class AgentMemory:
             return memory
 
     def add_many(
-        self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
+        self,
+        items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]],
+        *,
+        session: str | int | None = None,
     ) -> list[Memory]:
         """Store many memories in one commit: texts, or tuples of text, tier, metadata, options.
 
-        ``options`` is a mapping of the other arguments of :meth:`add`. If one memory is refused,
-        none is stored.
+        ``options`` is a mapping of the other arguments of :meth:`add`; ``session`` is that of all.
+        If one memory is refused, none is stored.
         """
         if isinstance(items, str):
             raise InvalidInput("add_many() takes a list of memories", hint="use add() for one text")
@@ -161,6 +183,8 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
+        if session is not None:
+            rows = [in_session(row, session) for row in rows]
         return list(write.add_many(self.engine, rows))
 
     def record_action(
@@ -186,8 +210,9 @@ class AgentMemory:
         infer: bool = True,
         tier: TierLike = Tier.NORMAL,
         metadata: Mapping[str, Scalar] | None = None,
+        session: str | int | None = None,
     ) -> list[Memory]:
-        """Store what chat messages say.
+        """Store what chat messages say, as memories of a session if one is given.
 
         With ``infer``, mem0 lets the configured LLM extract the new facts to store, or raises
         :class:`ExtractionError`. While the LLM answers, other threads wait only if a transaction
@@ -199,7 +224,8 @@ class AgentMemory:
         else:
             texts = [message["content"] for message in chat if message["role"] != "system"]
         options = {"kind": "fact" if infer else "message"}
-        return self.add_many([(text, wanted, metadata, options) for text in texts])
+        items = [(text, wanted, metadata, options) for text in texts]
+        return self.add_many(items, session=session)
 
     # Changing
 
@@ -417,20 +443,23 @@ class AgentMemory:
         ids: Iterable[str] | None = None,
         *,
         tokens: int | None = None,
+        session: str | int | None = None,
     ) -> Spill:
         """Move memories out of hot: the ``count`` least relevant, or those with these ``ids``.
 
         ``tokens`` lets the least relevant leave until they free this many tokens. Without
         arguments, memories leave until hot is within its limits, and one leaves at least.
-        Memories that were used often become warm, other memories cold. Pinned memories stay.
+        Memories that were used often become warm, other memories cold. Pinned memories stay. With a
+        ``session``, only its memories leave, and the limits are those of a session.
         """
         if isinstance(ids, str):
             raise InvalidInput(
                 "spill() takes a list of ids", hint="use spill(ids=[memory.id]) for one"
             )
-        with self.engine.using():
+        bank, name = self.engine, optional_session(session)
+        with bank.using():
             memories = None if ids is None else [self.get(each) for each in ids]
-            return move.spill(self.engine, self.agent_id, count, memories, tokens)
+            return move.spill(bank, self.agent_id, count, memories, tokens, name)
 
     @named_by_profile("memory_recall")
     def recall(
@@ -454,26 +483,21 @@ class AgentMemory:
         ``session`` are those of :meth:`search`.
         """
         wanted = ("hot", "warm", "cold") if include_cold else ("hot", "warm")
-        only = parse_filter(
-            temperature=wanted,
-            kind=kinds,
-            min_score=min_relevance,
-            filters=filters,
-            session=session,
-        )
+        only = parse_filter(None, wanted, kinds, None, min_relevance, None, filters, session)
         if auto_promote is None:
             auto_promote = self.engine.settings.temperature.auto_promote
         return move.recall(
             self.engine, self.agent_id, query, limit, only, auto_promote, include_cold
         )
 
-    def compact(self, *, dry_run: bool = False) -> Compaction:
-        """:meth:`MemoryBank.compact` for this agent."""
-        return upkeep.compact(self.engine, self.agent_id, dry_run=dry_run)
+    def compact(self, *, dry_run: bool = False, session: str | int | None = None) -> Compaction:
+        """:meth:`MemoryBank.compact` for this agent; for a session, it prunes nothing."""
+        name = optional_session(session)
+        return upkeep.compact(self.engine, self.agent_id, dry_run=dry_run, session=name)
 
-    def status(self) -> Status:
-        """:meth:`MemoryBank.status` of this agent."""
-        return groups.status(self.engine, self.agent_id)
+    def status(self, *, session: str | int | None = None) -> Status:
+        """:meth:`MemoryBank.status` of this agent, or of a session: its memories and its limits."""
+        return groups.status(self.engine, self.agent_id, optional_session(session))
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory. It can be restored within ``retention.grace``; then it is purged."""
@@ -613,6 +637,7 @@ class AgentMemory:
         limit: int | None = None,
         *,
         context_tokens: int | None = None,
+        session: str | int | None = None,
     ) -> str:
         """What the agent should have in mind, as lines for a prompt: ``- [tier] text``.
 
@@ -622,11 +647,20 @@ class AgentMemory:
 
         Without a ``query``, for the start of a session, the pinned and the hot memories come alone,
         and do not count as used.
+
+        With a ``session``, all of this is about its memories alone, up to the limits of a session.
         """
-        if query is None:
-            return self._hot_context(limit, context_tokens)
-        request, hot = [(self.agent_id, query)], self.engine.hot_limits
-        return render(self.engine.search_many(request, limit, context_tokens, hot=hot)[0])
+        bank, only = self.engine, parse_filter(session=session)
+        with bank.using():
+            hot = bank.limits_in(only.session)
+            if query is not None:
+                request = self._request(query, limit, context_tokens)
+                return render(bank.find(request._replace(only=only, hot=hot))[0])
+            if limit is not None or context_tokens is not None:
+                raise InvalidInput(
+                    "limit and context_tokens are for what a query finds", hint="give a query"
+                )
+            return render(Hits(bank.search.front(self.agent_id, hot, only)))
 
     def explain(
         self,
@@ -656,18 +690,9 @@ class AgentMemory:
             if include_groups:
                 request = request._replace(only=only, with_cold=cold)
                 return groups.explain(self.engine, request)
-            hot = self.engine.hot_limits if context else None
+            hot = self.engine.limits_in(only.session) if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.engine.search.explain(request, may_sync=self.engine.may_sync())
-
-    def _hot_context(self, limit: int | None, tokens: int | None) -> str:
-        if limit is not None or tokens is not None:
-            raise InvalidInput(
-                "limit and context_tokens are for what a query finds", hint="give a query"
-            )
-        with self.engine.using():
-            limits = self.engine.hot_limits
-            return render(Hits(self.engine.search.front(self.agent_id, limits)))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
         most, budget = self.engine.limits_of(limit, tokens)

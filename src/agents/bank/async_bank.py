@@ -19,6 +19,7 @@ from ..notes.watching import NoteWatch
 from ..storage.embedding import Embedder
 from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
+from .agent_session import AgentSession
 from .memory_bank import Group, MemoryBank
 
 logger = logging.getLogger(__name__)
@@ -345,6 +346,34 @@ class AsyncGroup(_View[Group]):
 
 
 @final
+class AsyncAgentSession(_View[AgentSession]):
+    """The methods of :class:`AgentSession`, made by :meth:`AsyncAgentMemory.session`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._of)[1:]}"
+
+    @property
+    def name(self) -> str:
+        """The session's name."""
+        return self._of.name
+
+    add = _awaited(AgentSession.add)
+    add_many = _awaited(AgentSession.add_many)
+    add_messages = _awaited(AgentSession.add_messages)
+    search = _awaited(AgentSession.search)
+    recall = _awaited(AgentSession.recall)
+    get_relevant_memories = _awaited(AgentSession.get_relevant_memories)
+    explain = _awaited(AgentSession.explain)
+    all = _awaited(AgentSession.all)
+    spill = _awaited(AgentSession.spill)
+    status = _awaited(AgentSession.status)
+    clear = _awaited(AgentSession.clear)
+    end = _awaited(AgentSession.end)
+
+
+@final
 class AsyncAgentMemory(_View[AgentMemory]):
     """One agent's memories: the methods of :class:`AgentMemory` as coroutines.
 
@@ -365,6 +394,10 @@ class AsyncAgentMemory(_View[AgentMemory]):
     def notes(self) -> AsyncAgentNotes:
         """The agent's Markdown notes."""
         return AsyncAgentNotes(self._of.notes, self._turns)
+
+    def session(self, name: str | int) -> AsyncAgentSession:
+        """:meth:`AgentMemory.session`: the memories of one session."""
+        return AsyncAgentSession(self._of.session(name), self._turns)
 
     call = _awaited(AgentMemory.call)
     add = _awaited(AgentMemory.add)

@@ -277,6 +277,12 @@ class TemperatureSettings:
     """Tokens that all hot memories of an agent may take; pinned memories count."""
     hot_max_facts: Count | None = 50
     """Hot memories an agent may have; pinned memories count. null: any number."""
+    session_max_tokens: Count | None = None
+    """Tokens that the hot memories of one session (add(..., session="talk 7")) may take, where that
+    is fewer than hot_max_tokens, which holds for all sessions of an agent together. null: only
+    hot_max_tokens counts."""
+    session_max_facts: Count | None = None
+    """Hot memories that one session may have. null: only hot_max_facts counts."""
     auto_spill: bool = True
     """Whether the least relevant memories leave hot when an add or a promotion brings hot over its
     limits."""

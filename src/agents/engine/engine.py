@@ -101,6 +101,11 @@ class Engine(OneWriter):
         self.initial_temperature = TEMPERATURE_VALUES[temperature.initial]
         """Of new memories for which nothing says another."""
         self.hot_limits = HotLimits.of(temperature.hot_max_tokens, temperature.hot_max_facts)
+        own = temperature.session_max_tokens, temperature.session_max_facts
+        self.session_limits = None
+        """Of the hot memories of one session; None if it has no limits of its own."""
+        if own != (None, None):
+            self.session_limits = HotLimits.of(*own).within(self.hot_limits)
         self.rules = _rules(settings)
         """By which compaction moves memories."""
         self.idle_limits = _idle_limits(settings)
@@ -290,6 +295,11 @@ class Engine(OneWriter):
         """Whether a search may first bring mem0's store up to date."""
         manual = self.settings.storage.sync == "manual"
         return self.folder is not None and not manual and not self.ledger.in_transaction
+
+    def limits_in(self, session: str | None) -> HotLimits:
+        """The limits of what is hot: in a session, or of all that is an agent's."""
+        own = None if session is None else self.session_limits
+        return self.hot_limits if own is None else own
 
     def limits_of(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
         """The limits of a search: memories and tokens, from the arguments or the settings."""

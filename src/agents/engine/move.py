@@ -5,13 +5,14 @@ does not begin a transaction itself, its caller holds one.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.context import cost, cost_of
-from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id
+from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id, session_of
 from ..memory.requests import Filter, check_query, check_whole
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
 from ..rules.temperature import (
@@ -71,25 +72,75 @@ class Left(NamedTuple):
     notes: list[str]
 
 
+class Front(NamedTuple):
+    """What is hot of an agent, or of a session, and how much may be."""
+
+    session: str | None
+    hot: list[HotFact]
+    limits: HotLimits
+    room: HotLimits
+    """The part of the limits that the pinned memories leave."""
+
+    @classmethod
+    def of(cls, bank: Engine, block: AgentColumns, session: str | None = None) -> Self:
+        """What an agent has in front of itself now, or a session."""
+        hot, limits = hot_facts(bank, block, session), bank.limits_in(session)
+        return cls(session, hot, limits, limits.beside(fact for fact in hot if fact.pinned))
+
+
 def spill_over_limits(bank: Engine, agent_id: str, newcomers: Collection[int]) -> Left:
-    """With ``auto_spill``, move the least relevant memories out until hot fits its limits."""
+    """With ``auto_spill``, move the least relevant memories out until hot fits its limits.
+
+    First each session comes within its own limits, then the agent.
+    """
     left = Left({}, [])
     if not bank.settings.temperature.auto_spill:
         return left
     block = bank.state.block(agent_id)
     if not block.hot:  # pinned memories never leave
         return left
-    hot = hot_facts(bank, block)
-    room = _room_beside_pins(bank, hot)
+    if bank.session_limits is not None:
+        for session in _sessions_over(bank, block, bank.session_limits):
+            _relieve(bank, block, Front.of(bank, block, session), newcomers, left)
+        rows, costs = _front_costs(bank, block)
+        if bank.hot_limits.hold(int(costs.sum()), len(rows)):
+            return left
+    _relieve(bank, block, Front.of(bank, block), newcomers, left)
+    return left
+
+
+def _sessions_over(bank: Engine, block: AgentColumns, limits: HotLimits) -> list[str]:
+    """The sessions of which more is hot than the limits allow. Their numbers are columns."""
+    if bank.state.table.all_plain:  # no memory has a session
+        return []
+    rows, costs = _front_costs(bank, block)
+    sessions = block.sessions()
+    numbers = sessions.numbers[rows] + 1  # 0 stands for no session
+    over = np.bincount(numbers, costs) > limits.tokens
+    over |= np.bincount(numbers) > limits.facts
+    names = sessions.names if over[1:].any() else ()
+    return [names[number] for number in over[1:].nonzero()[0].tolist()]
+
+
+def _front_costs(bank: Engine, block: AgentColumns) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """The rows of an agent's hot memories, and what each takes in a context."""
+    rows, count = np.array(block.front(), np.intp), bank.count_tokens
+    return rows, block.costs(rows, lambda text, tier, kind: cost_of(text, tier, kind, count))
+
+
+def _relieve(
+    bank: Engine, block: AgentColumns, front: Front, newcomers: Collection[int], left: Left
+) -> None:
+    """Bring a front within its limits, and note in ``left`` what leaves it."""
     giants = [
         fact.sequence
-        for fact in hot
-        if fact.sequence in newcomers and not fact.pinned and not _fits(fact.tokens, room)
+        for fact in front.hot
+        if fact.sequence in newcomers and not fact.pinned and not front.room.hold(fact.tokens)
     ]
-    _move_out(bank, block, hot, giants, left)
-    hot = [fact for fact in hot if fact.sequence not in left.moved]
-    leaving = choose_spill(hot, bank.hot_limits, newcomers)
-    return _move_out(bank, block, hot, leaving, left, newcomers)
+    _move_out(bank, block, front, giants, left)
+    rest = [fact for fact in front.hot if fact.sequence not in left.moved]
+    leaving = choose_spill(rest, front.limits, newcomers)
+    _move_out(bank, block, front, leaving, left, newcomers)
 
 
 def spill_all_over_limits(bank: Engine) -> None:
@@ -101,10 +152,12 @@ def spill_all_over_limits(bank: Engine) -> None:
         spill_over_limits(bank, agent_id, ())
 
 
-def hot_facts(bank: Engine, block: AgentColumns) -> list[HotFact]:
-    """The hot memories of an agent, pinned memories first."""
-    pinned = block.pinned
-    rows = [*pinned, *block.hot]
+def hot_facts(bank: Engine, block: AgentColumns, session: str | None = None) -> list[HotFact]:
+    """The hot memories of an agent, or of a session, pinned memories first."""
+    return _facts_of(bank, block, block.front(session))
+
+
+def _facts_of(bank: Engine, block: AgentColumns, rows: Sequence[int]) -> list[HotFact]:
     records = block.use_records[rows].tolist()
     return [
         HotFact(
@@ -113,10 +166,10 @@ def hot_facts(bank: Engine, block: AgentColumns) -> list[HotFact]:
             relevance_rank(record, memory.access_count),
             memory.created_tick,
             memory.access_count,
-            index < len(pinned),
+            memory.tier is Tier.PINNED,
             is_promoted(record),
         )
-        for index, (memory, record) in enumerate(zip(block.memories(rows), records, strict=True))
+        for memory, record in zip(block.memories(rows), records, strict=True)
     ]
 
 
@@ -143,53 +196,51 @@ def _too_large_for_hot(bank: Engine, memory: Memory) -> str | None:
     """Why hot can't hold a memory beside the pinned memories; None if it can."""
     if not bank.settings.temperature.auto_spill:
         return None
-    room = _room_beside_pins(bank, hot_facts(bank, bank.state.block(memory.agent_id)))
-    tokens = cost(memory, bank.count_tokens)
-    return None if _fits(tokens, room) else _note_of_giant(bank, memory.id, tokens, room)
+    block, tokens = bank.state.block(memory.agent_id), cost(memory, bank.count_tokens)
+    own = None if bank.session_limits is None else session_of(memory.metadata)
+    for session in dict.fromkeys((own, None)):
+        pinned = _facts_of(bank, block, block.in_session(block.pinned, session))
+        room = bank.limits_in(session).beside(pinned)
+        if not room.hold(tokens):
+            return _note_of_giant(bank, memory.id, tokens, room, session)
+    return None
 
 
-def _note_of_giant(bank: Engine, identifier: str, tokens: int, room: HotLimits) -> str:
-    """The note for a memory that hot can't hold."""
-    limit = bank.settings.temperature.hot_max_facts
-    most = "null" if limit is None else limit
-    memories = "" if limit is None else f" and {max(0, room.facts)} memories"
+def _note_of_giant(
+    bank: Engine, identifier: str, tokens: int, room: HotLimits, session: str | None
+) -> str:
+    """The note for a memory that hot can't hold, of the agent or of a session."""
+    settings, of_session = bank.settings.temperature, session and bank.session_limits
+    name, whose = ("session", f" of the session {session!r:.80}") if of_session else ("hot", "")
+    limits = (getattr(settings, f"{name}_max_{what}") for what in ("tokens", "facts"))
+    tokens_most, facts_most = ("null" if limit is None else limit for limit in limits)
+    memories = "" if facts_most == "null" else f" and {max(0, room.facts)} memories"
     return (
-        f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot has room "
-        f"for {max(0, room.tokens)} tokens{memories} (temperature.hot_max_tokens is "
-        f"{bank.hot_limits.tokens}, hot_max_facts {most}); it is warm"
+        f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot{whose} has room "
+        f"for {max(0, room.tokens)} tokens{memories} (temperature.{name}_max_tokens is "
+        f"{tokens_most}, {name}_max_facts {facts_most}); it is warm"
     )
-
-
-def _room_beside_pins(bank: Engine, hot: Sequence[HotFact]) -> HotLimits:
-    """The part of hot's limits that the pinned memories leave."""
-    pinned = [fact.tokens for fact in hot if fact.pinned]
-    limits = bank.hot_limits
-    return HotLimits(limits.tokens - sum(pinned), limits.facts - len(pinned))
-
-
-def _fits(tokens: int, room: HotLimits) -> bool:
-    return tokens <= room.tokens and room.facts > 0
 
 
 def _move_out(
     bank: Engine,
     block: AgentColumns,
-    hot: Sequence[HotFact],
+    front: Front,
     leaving: Sequence[int],
     left: Left,
     newcomers: Collection[int] = (),
 ) -> Left:
     """Move memories out of hot, to warm or to cold, and note them in ``left``."""
-    facts, room = {fact.sequence: fact for fact in hot}, _room_beside_pins(bank, hot)
+    facts, room = {fact.sequence: fact for fact in front.hot}, front.room
     for sequence in leaving:
         fact = facts[sequence]
         to = destination(fact.access_count, bank.settings.temperature.warm_access_threshold)
         if sequence in newcomers:  # hot has no room for it, which is no reason to be cold
             to = Temperature.WARM
-        if not _fits(fact.tokens, room):  # too large for hot is no reason to be cold
+        if not room.hold(fact.tokens):  # too large for hot is no reason to be cold
             to = Temperature.WARM
             identifier = memory_id(block.prefix, sequence)
-            left.notes.append(_note_of_giant(bank, identifier, fact.tokens, room))
+            left.notes.append(_note_of_giant(bank, identifier, fact.tokens, room, front.session))
         left.moved[sequence] = to
     for to in (Temperature.WARM, Temperature.COLD):
         going = [sequence for sequence in leaving if left.moved[sequence] is to]
@@ -294,10 +345,12 @@ def spill(
     count: int | None,
     memories: list[Memory] | None,
     tokens: int | None,
+    session: str | None = None,
 ) -> Spill:
     """Move out the ``count`` least relevant memories, the given ones, or ``tokens`` of tokens.
 
-    With none of these, what is over the limits leaves, and one memory at least.
+    With none of these, what is over the limits leaves, and one memory at least. With a session,
+    only its memories leave, and its limits count.
     """
     if sum(each is not None for each in (count, memories, tokens)) > 1:
         raise InvalidInput(
@@ -308,21 +361,26 @@ def spill(
             check_whole(name, number)
     for memory in memories or ():
         permitted(Transition.SPILL_TO_WARM, memory)
+        if session is not None and session_of(memory.metadata) != session:
+            raise InvalidInput(
+                f"memory {memory.id} is not part of the session {session!r:.80}",
+                hint="leave the session out",
+            )
     with bank.changing():
         expire(bank, agent_id)
         block = bank.state.block(agent_id)
-        hot = hot_facts(bank, block)
+        front = Front.of(bank, block, session)
         if memories is not None:
-            present = {fact.sequence for fact in hot}
+            present = {fact.sequence for fact in front.hot}
             chosen = dict.fromkeys(memory.sequence for memory in memories)
             leaving = [sequence for sequence in chosen if sequence in present]
         elif tokens is not None:
-            leaving = to_free(hot, tokens)
+            leaving = to_free(front.hot, tokens)
         elif count is not None:
-            leaving = least_relevant(hot, count)
+            leaving = least_relevant(front.hot, count)
         else:
-            leaving = choose_spill(hot, bank.hot_limits) or least_relevant(hot, 1)
-        left = _move_out(bank, block, hot, leaving, Left({}, []))
+            leaving = choose_spill(front.hot, front.limits) or least_relevant(front.hot, 1)
+        left = _move_out(bank, block, front, leaving, Left({}, []))
     moved = {memory_id(block.prefix, sequence): to for sequence, to in left.moved.items()}
     return Spill(moved, tuple(left.notes))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..config.settings import ClockSettings, thawed
 from ..memory.context import TokenCounter, approximate_tokens, cost
-from ..memory.records import memory_id
+from ..memory.records import memory_id, session_of
 from ..memory.requests import check_agent_id, is_of_agent
 from ..memory.tiers import (
     RETENTION_NAMES,
@@ -22,6 +22,8 @@ from ..memory.tiers import (
 )
 from ..rules.temperature import ANY_NUMBER, HotFact, HotLimits, choose_spill
 from ..storage.columns.agent_columns import AgentColumns
+from ..storage.record import ColdFact
+from ..storage.shelf import Group
 from .engine import Engine
 from .move import hot_facts
 from .upkeep import beyond_limit
@@ -35,6 +37,7 @@ _ORDER = ("sync", "spill", "prune", "recall")
 MOST_IDS = 10
 """A suggestion names at most this many memories; its reason says how many there are."""
 
+Rows = NDArray[np.intp]
 What = Literal["sync", "spill", "prune", "recall"]
 
 
@@ -95,7 +98,7 @@ class StoreStatus(NamedTuple):
 
 
 class Status(NamedTuple):
-    """How full a bank is, or one agent's part of it."""
+    """How full a bank is, or one agent's part of it, or a session of an agent."""
 
     agent_id: str | None
     """None for all agents together."""
@@ -109,7 +112,7 @@ class Status(NamedTuple):
     temperatures: dict[str, Amount]
     """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
     hot_max_tokens: int
-    """The limit of each agent; so is ``hot_max_facts``."""
+    """The limit of each agent, or of the session; so is ``hot_max_facts``."""
     hot_max_facts: int | None
     """None for any number."""
     utilization: float
@@ -127,14 +130,17 @@ class Status(NamedTuple):
     groups: int = 0
     """How many groups there are; in one agent's part, of how many it is a member. What is on their
     boards is not counted with the memories of agents."""
+    session: str | None = None
+    """The session that it is about; None for all memories."""
 
     def to_dict(self) -> dict[str, Any]:
         """The status as JSON values; an agent's part has no ``store``."""
         fields = self._asdict()
-        store = fields.pop("store")
+        store, session = fields.pop("store"), fields.pop("session")
         return {
             **fields,
             **({} if store is None else {"store": store._asdict()}),
+            **({} if session is None else {"session": session}),
             "clock": thawed(self.clock),
             "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
             "fullest": [each._asdict() for each in self.fullest],
@@ -143,8 +149,8 @@ class Status(NamedTuple):
         }
 
 
-def status(bank: Engine, agent_id: str | None) -> Status:
-    """:meth:`MemoryBank.status`: of all agents, or of one.
+def status(bank: Engine, agent_id: str | None, session: str | None = None) -> Status:
+    """:meth:`MemoryBank.status`: of all agents, of one, or of a session of one.
 
     Suggestions cost a bounded time. Up to 10,000 cold memories are read to see which were recalled
     and which would be pruned; an agent's cold memories are read together or not at all. The counts
@@ -152,14 +158,15 @@ def status(bank: Engine, agent_id: str | None) -> Status:
     """
     agent = None if agent_id is None else check_agent_id(agent_id)
     with bank.using():
-        return _Look(bank, agent).status()
+        return _Look(bank, agent, session).status()
 
 
 class _Look:
-    """One look at the memories of some agents."""
+    """One look at the memories of some agents, or of a session of one agent."""
 
-    def __init__(self, bank: Engine, agent_id: str | None) -> None:
+    def __init__(self, bank: Engine, agent_id: str | None, session: str | None) -> None:
         self._state = state = bank.state
+        self._session, self._limits = session, bank.limits_in(session)
         self._bank, self._settings, self._caps = bank, bank.settings, bank.caps
         self._count, self._agent_id = bank.count_tokens, agent_id
         self._embedder = bank.embedder.embedder.name
@@ -172,24 +179,50 @@ class _Look:
             self._blocks = [state.blocks.peek(name) for name in agents]
         else:
             self._blocks = [state.block(agent_id)]
-        shelf = state.shelf.counts(agent_id)
-        self._shelf = {key: counts for key, counts in shelf.items() if is_of_agent(key[0])}
-        self._owners = np.repeat(
-            np.arange(len(self._blocks)), [block.size for block in self._blocks]
-        )
-        tiers = [np.empty(0, np.int8), *[block.tiers for block in self._blocks]]
-        self._tier_of = np.concatenate(tiers).astype(np.int64)
-        expired = state.expired(agent_id)
-        self._expired = [memory for memory in expired if is_of_agent(memory.agent_id)]
+        self._rows = list(map(self._rows_of, self._blocks))
+        self._shelf = self._shelf_of(agent_id)
+        tiers = [block.tiers[rows] for block, rows in self._in_each()]
+        self._owners = np.repeat(np.arange(len(tiers)), list(map(len, tiers)))
+        self._tier_of = np.concatenate([np.empty(0, np.int8), *tiers]).astype(np.int64)
+        self._expired = [
+            memory
+            for memory in state.expired(agent_id)
+            if is_of_agent(memory.agent_id) and session in (None, session_of(memory.metadata))
+        ]
         self._over = {(memory.agent_id, memory.sequence) for memory in self._expired}
-        self._alive = np.concatenate([np.empty(0, bool), *map(self._alive_in, self._blocks)])
+        alive = [~block.expired(state.tick)[rows] for block, rows in self._in_each()]
+        self._alive = np.concatenate([np.empty(0, bool), *alive])
         self._hot = self._hot_rows()
         self._use = [
             self._used(block, rows) for block, rows in zip(self._blocks, self._hot, strict=True)
         ]
 
+    def _rows_of(self, block: AgentColumns) -> Rows | slice:
+        """The rows of an agent's memories that are looked at, of those that are resident."""
+        if self._session is None:
+            return slice(None)
+        return np.flatnonzero(block.sessions().members(self._session))
+
+    def _in_each(self) -> Iterable[tuple[AgentColumns, Rows | slice]]:
+        """The columns of each agent, with the rows that are looked at."""
+        return zip(self._blocks, self._rows, strict=True)
+
+    def _shelf_of(self, agent_id: str | None) -> dict[Group, tuple[int, int]]:
+        """The number of memories that are not resident, and of their tokens, by group."""
+        shelf = self._state.shelf
+        if self._session is None or agent_id is None:
+            return {
+                key: counts for key, counts in shelf.counts(agent_id).items() if is_of_agent(key[0])
+            }
+        counts: dict[Group, tuple[int, int]] = {}
+        for fact in shelf.in_sessions(agent_id, self._session):
+            key = agent_id, fact.retention, fact.temperature, fact.tier
+            number, tokens = counts.get(key, (0, 0))
+            counts[key] = number + 1, tokens + fact.tokens
+        return counts
+
     def status(self) -> Status:
-        limits, use = self._bank.hot_limits, self._use
+        limits, use = self._limits, self._use
         fullest = sorted(use, key=lambda each: (-each.utilization, each.agent_id))
         return Status(
             self._agent_id,
@@ -200,7 +233,7 @@ class _Look:
             len(self._blocks),
             self._temperatures(),
             limits.tokens,
-            self._settings.temperature.hot_max_facts,
+            None if limits.facts == ANY_NUMBER else limits.facts,
             fullest[0].utilization if fullest else 0.0,
             tuple(each for each in fullest[:_MOST_AGENTS] if each.items),
             sum(each.items > limits.facts or each.tokens > limits.tokens for each in use),
@@ -208,28 +241,24 @@ class _Look:
             self._tiers(),
             self._retention(),
             tuple(self._suggestions()),
+            session=self._session,
         )
 
     def _hot_rows(self) -> list[list[int]]:
         """The rows of each agent's hot memories; pinned memories are hot, expired ones are not."""
-        heats = np.concatenate(
-            [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
-        )
-        owners = self._owners
+        columns = [block.temperatures[rows] for block, rows in self._in_each()]
+        heats, owners = np.concatenate([np.empty(0, np.int8), *columns]), self._owners
         is_hot = (heats == int(Temperature.HOT)) | (self._tier_of == 0)
         hot = np.flatnonzero(is_hot & self._alive)
         first = np.searchsorted(owners, owners[hot])
         rows: list[list[int]] = [[] for _ in self._blocks]
         for owner, row in zip(owners[hot].tolist(), (hot - first).tolist(), strict=True):
-            rows[owner].append(row)
+            among = self._rows[owner]
+            rows[owner].append(row if isinstance(among, slice) else int(among[row]))
         return rows
 
-    def _alive_in(self, block: AgentColumns) -> NDArray[np.bool_]:
-        """Which resident memories of an agent have not expired."""
-        return ~block.expired(self._state.tick)
-
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
-        limits, count = self._bank.hot_limits, self._count
+        limits, count = self._limits, self._count
         if not rows:  # with many agents, most have no hot memory
             return AgentStatus(block.agent_id, 0, 0, 0.0, 0.0)
         tokens = sum([cost(memory, count) for memory in block.memories(rows)])
@@ -259,8 +288,13 @@ class _Look:
 
     def _warm_tokens(self) -> int:
         """The tokens of all texts less the tokens of the hot texts, which are few."""
-        texts = [block.contents() for block in self._blocks]
-        hot = [own[row] for own, rows in zip(texts, self._hot, strict=True) for row in rows]
+        texts = [block.contents(rows) for block, rows in self._in_each()]
+        hot = [
+            text
+            for block, rows in zip(self._blocks, self._hot, strict=True)
+            if rows
+            for text in block.contents(rows)
+        ]
         everything = chain.from_iterable(texts)
         number = len(self._owners)
         return _tokens(everything, number, self._count) - _tokens(hot, len(hot), self._count)
@@ -303,10 +337,10 @@ class _Look:
             yield Suggestion("sync", "", f"mem0's store lacks memories: {self._store.problem}", ())
 
     def _spills(self) -> Iterator[Suggestion]:
-        limits, above = self._bank.hot_limits, self._settings.status.spill_above
+        limits, above = self._limits, self._settings.status.spill_above
         for block, used in zip(self._blocks, self._use, strict=True):
             if used.utilization > above:
-                facts = hot_facts(self._bank, block)
+                facts = hot_facts(self._bank, block, self._session)
                 hot = [fact for fact in facts if (block.agent_id, fact.sequence) not in self._over]
                 leaving = spill_sequences(hot, limits, above)
                 ids, auto_spill = _ids(block, leaving), self._settings.temperature.auto_spill
@@ -326,7 +360,7 @@ class _Look:
         most, left = self._settings.temperature.max_cold_items, _MOST_COLD
         for agent in sorted(cold):
             block, number = self._state.block(agent), cold[agent]
-            facts = self._state.shelf.cold(agent) if number <= left else []
+            facts = self._cold_of(agent) if number <= left else []
             left -= len(facts)
             facts = [memory for memory in facts if (agent, memory.sequence) not in self._over]
             if number > most:
@@ -338,6 +372,15 @@ class _Look:
                 asked.sort(key=lambda fact: (-fact.recalls, fact.sequence))
                 ids = _ids(block, [memory.sequence for memory in asked])
                 yield recall(agent, [memory.recalls for memory in asked], ids)
+
+    def _cold_of(self, agent: str) -> list[ColdFact]:
+        """What rules look at of an agent's cold memories."""
+        shelf = self._state.shelf
+        facts = shelf.cold(agent)
+        if self._session is None:
+            return facts
+        members = {fact.sequence for fact in shelf.in_sessions(agent, self._session)}
+        return [fact for fact in facts if fact.sequence in members]
 
 
 def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:

@@ -16,7 +16,7 @@ from ..memory.events import BY_RULE
 from ..memory.records import NEVER, PLAIN, Compaction, Memory, RuledMove, memory_id
 from ..memory.requests import check_agent_id, check_whole, is_of_agent
 from ..memory.tiers import Retention, Temperature, Tier
-from ..rules.compaction import Facts, Move, Rule, plan, resting_places
+from ..rules.compaction import Facts, Move, Rule, Sessions, plan, resting_places
 from ..rules.temperature import SLOWEST, choose_prune, relevance, slownesses
 from ..rules.tiers import cooler
 from ..storage.columns.agent_columns import AgentColumns
@@ -63,8 +63,10 @@ def _chosen(bank: Engine, agent_id: str | None) -> list[str]:
 # Compaction by the bank's rules
 
 
-def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
-    """:meth:`MemoryBank.compact`."""
+def compact(
+    bank: Engine, agent_id: str | None, *, dry_run: bool, session: str | None = None
+) -> Compaction:
+    """:meth:`MemoryBank.compact`; of a session of one agent, which prunes nothing."""
     moves: list[RuledMove] = []
     counts: Counter[Temperature] = Counter()
     pruned = 0
@@ -72,11 +74,11 @@ def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
         for agent in _chosen(bank, agent_id):
             supposed: list[RuledMove] = []
             if dry_run:
-                supposed = _would_move(bank, agent)
+                supposed = _would_move(bank, agent, session)
                 moves += supposed
             else:
-                counts += _compact(bank, agent)
-            if bank.settings.temperature.auto_prune:
+                counts += _compact(bank, agent, session)
+            if bank.settings.temperature.auto_prune and session is None:
                 pruned += len(_prune(bank, agent, dry_run=dry_run, after=supposed))
         counts.update(move.to for move in moves)
         if dry_run:
@@ -85,9 +87,9 @@ def compact(bank: Engine, agent_id: str | None, *, dry_run: bool) -> Compaction:
     return Compaction(hot, warm, cold, pruned, tuple(moves))
 
 
-def _compact(bank: Engine, agent_id: str) -> Counter[Temperature]:
+def _compact(bank: Engine, agent_id: str, session: str | None) -> Counter[Temperature]:
     """Apply the rules to one agent's memories; the number of moves to each temperature."""
-    moves, sequences = _plan(bank, agent_id)
+    moves, sequences = _plan(bank, agent_id, session)
     going = defaultdict[tuple[Temperature, str], list[int]](list)
     for row, to, rule in moves:
         going[to, rule].append(sequences[row])
@@ -96,16 +98,16 @@ def _compact(bank: Engine, agent_id: str) -> Counter[Temperature]:
     return Counter(to for _, to, _ in moves)
 
 
-def _would_move(bank: Engine, agent_id: str) -> list[RuledMove]:
+def _would_move(bank: Engine, agent_id: str, session: str | None) -> list[RuledMove]:
     """The moves of :func:`_compact`. It deletes expired memories: the caller undoes that."""
-    moves, sequences = _plan(bank, agent_id)
+    moves, sequences = _plan(bank, agent_id, session)
     memories = bank.state.memories(agent_id, [sequences[move.row] for move in moves])
     return [
         RuledMove(memory, move.to, move.rule) for memory, move in zip(memories, moves, strict=True)
     ]
 
 
-def _plan(bank: Engine, agent_id: str) -> tuple[list[Move], list[int]]:
+def _plan(bank: Engine, agent_id: str, session: str | None) -> tuple[list[Move], list[int]]:
     """The moves by row number, and the sequence number of each row; what expired is deleted."""
     expire(bank, agent_id, everywhere=True)
     state = bank.state
@@ -116,7 +118,28 @@ def _plan(bank: Engine, agent_id: str) -> tuple[list[Move], list[int]]:
         (memory,) = state.memories(agent_id, [sequences[row]])
         return cost(memory, bank.count_tokens)
 
-    return plan(facts, bank.rules, bank.hot_limits, tokens), sequences
+    sessions = None
+    if session is not None or bank.session_limits is not None:
+        sessions = _sessions_of(bank, agent_id, sequences, session)
+    return plan(facts, bank.rules, bank.hot_limits, tokens, sessions), sequences
+
+
+def _sessions_of(
+    bank: Engine, agent_id: str, sequences: Sequence[int], only: str | None
+) -> Sessions:
+    """Which session the memories with these numbers are part of, cold ones among them."""
+    block = bank.state.block(agent_id)
+    own = block.sessions()
+    names = {name: number for number, name in enumerate(own.names)}
+    numbers = np.full(len(sequences), -1, np.intp)
+    numbers[np.searchsorted(sequences, block.column("sequence"))] = own.numbers
+    if len(sequences) > block.size:
+        known = dict(zip(sequences, range(len(sequences)), strict=True))
+        for fact in bank.state.shelf.in_sessions(agent_id):
+            if fact.sequence in known:  # it is cold
+                numbers[known[fact.sequence]] = names.setdefault(fact.session, len(names))
+    chosen = None if only is None else names.get(only, len(names))
+    return Sessions(numbers, bank.session_limits or bank.hot_limits, chosen)
 
 
 def _cold(bank: Engine, agent_id: str) -> list[ColdFact]:

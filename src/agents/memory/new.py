@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidContent, InvalidInput, InvalidMetadata
 from .metadata import KeptMetadata, SharedMetadata, check_metadata, value_text
-from .records import KEY, KINDS, VALUE
+from .records import KEY, KINDS, SESSION, VALUE, session_of
 from .requests import (
     check_agent_id,
     check_content,
     check_iterable,
     check_kind,
+    check_session,
     check_tags,
     check_text,
     check_whole,
@@ -143,6 +144,25 @@ def _check_options(options: object, metadata: object) -> tuple[Options, object]:
     if kept and (metadata is None or isinstance(metadata, Mapping)):
         metadata = {**(metadata or {}), **kept}  # other metadata is refused later
     return Options(kind, tags, **checked), metadata
+
+
+def in_session(item: tuple[object, ...], session: object) -> tuple[object, ...]:
+    """The tuple of a new memory with a session among its options, or :class:`InvalidInput`."""
+    name = check_session(session)
+    if len(item) > 5:  # it is refused with all others of another form
+        return item
+    whole = (*item, *(None,) * (5 - len(item)))
+    given, options = whole[:4], whole[4]
+    if options is None:
+        return (*given, {SESSION: name})
+    if not isinstance(options, Mapping):
+        return item
+    if session_of(options) not in (None, name):
+        raise InvalidInput(
+            f"a memory of the session {name!r:.80} says that it is part of another",
+            hint="give the session once",
+        )
+    return (*given, {**options, SESSION: name})
 
 
 def check_key(key: object) -> str:
@@ -294,7 +314,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
             Field(
                 "session",
                 _described(_NAME, "The conversation or episode it is part of."),
-                kept_as="session",
+                kept_as=SESSION,
                 words="session",
                 metavar="NAME",
                 of_worlds=True,

@@ -20,6 +20,8 @@ KEY = "memory_key"
 """The name under which the metadata keeps a memory's key."""
 VALUE = "memory_value"
 """The name under which the metadata keeps a memory's value, as JSON text."""
+SESSION = "session"
+"""The name under which the metadata keeps the session that a memory is part of."""
 NO_METADATA: Metadata = MappingProxyType({})
 NEW_RELEVANCE = 0.5
 """The relevance of a memory that no search has returned yet."""
@@ -64,7 +66,7 @@ class Memory(NamedTuple):
     @property
     def session(self) -> Scalar:
         """The conversation or episode that the metadata names; None if it names none."""
-        return self.metadata.get("session")
+        return self.metadata.get(SESSION)
 
     @property
     def speaker(self) -> Scalar:
@@ -126,6 +128,20 @@ class Memory(NamedTuple):
 
     def __hash__(self) -> int:
         return hash((self.id, self.tier, self.tier_tick))  # a mapping has no hash
+
+
+def session_of(metadata: Metadata | None) -> str | None:
+    """The name of the session that metadata says; None if it says none.
+
+    Every part of the package that asks whether a memory is of a session asks here.
+
+    >>> session_of({"session": 7}), session_of({"session": "7"}), session_of({})
+    ('7', '7', None)
+    """
+    said = None if metadata is None else metadata.get(SESSION)
+    if said is None or type(said) is str:
+        return said
+    return str(int(said)) if isinstance(said, float) and said.is_integer() else str(said)
 
 
 _UNCOMPARED = Memory._fields.index("access_count")

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput
-from .records import KINDS, Memory, Scalar, shown
+from .records import KINDS, Memory, Scalar, session_of, shown
 from .tiers import Temperature, Tier, parse_temperature, parse_tier
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
@@ -230,12 +230,6 @@ def parse_condition(filters: object) -> Condition | None:
     return _Reader().mapping(filters, "filters", 1)
 
 
-def all_of(conditions: Iterable[Condition | None]) -> Condition | None:
-    """The condition that all of these hold; None if there is none among them."""
-    parts = tuple([each for each in conditions if each is not None])
-    return Joint("$and", parts) if len(parts) > 1 else next(iter(parts), None)
-
-
 def none_of(key: str, values: Iterable[str]) -> Condition:
     """The condition that the value of a metadata key is none of these."""
     return Comparison(key, "$nin", frozenset(map(_typed, values)))
@@ -355,6 +349,8 @@ class Filter(NamedTuple):
     """The memory's score, similarity or share of the query's words is at least this: the hit has
     the largest of them as ``match``. Pinned memories need none of them."""
     metadata: Condition | None = None
+    session: str | None = None
+    """The memory is part of the session with this name."""
 
     def allows(self, memory: Memory) -> bool:
         """Whether a memory meets all conditions except ``min_score``."""
@@ -365,6 +361,7 @@ class Filter(NamedTuple):
             and (self.tags is None or not self.tags.isdisjoint(memory.tags))
             and memory.created_tick >= self.since_tick
             and (self.metadata is None or self.metadata.matches(memory.metadata))
+            and (self.session is None or session_of(memory.metadata) == self.session)
         )
 
     @property
@@ -388,7 +385,7 @@ def parse_filter(
 ) -> Filter:
     """A filter from a caller's values: one value, or a list of which a memory needs one.
 
-    ``filters`` is a mapping of conditions on metadata. ``session`` is one more of them.
+    ``filters`` is a mapping of conditions on metadata; ``session`` names a session.
     """
     if min_score is not None and not (
         isinstance(min_score, int | float)
@@ -401,9 +398,6 @@ def parse_filter(
     words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
     if words == ():
         raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
-    conditions = [] if filters is None else [parse_condition(filters)]
-    if session is not None:
-        conditions.append(parse_condition(in_session(_check_session(session))))
     found = Filter(
         _any_of(tier, parse_tier),
         _any_of(temperature, parse_temperature),
@@ -411,7 +405,8 @@ def parse_filter(
         None if words is None else frozenset(words),
         0 if since_tick is None else check_whole("since_tick", since_tick),
         0.0 if min_score is None else float(min_score),
-        all_of(conditions),
+        None if filters is None else parse_condition(filters),
+        optional_session(session),
     )
     return ANY if found == ANY else found  # searches compare by identity
 
@@ -441,14 +436,20 @@ def in_session(session: object) -> dict[str, object]:
     return {"metadata.session": {"$in": named} if len(named) > 1 else session}
 
 
-def _check_session(session: object) -> object:
+def check_session(session: object) -> str:
+    """The name of a session, or :class:`InvalidInput`; 7 and "7" name the same one."""
     plain = plain_scalar(session)
     if isinstance(plain, str | int) and not isinstance(plain, bool):
-        return plain
+        return str.__str__(plain) if isinstance(plain, str) else str(int(plain))
     raise InvalidInput(
         f"a session is a text or a whole number, not {session!r:.40}",
         hint="use the name that its memories were stored with",
     )
+
+
+def optional_session(session: object) -> str | None:
+    """The name of a session; None where none is given."""
+    return None if session is None else check_session(session)
 
 
 def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:

@@ -8,6 +8,7 @@ followed to the end: "hot becomes warm" and "warm becomes cold" take a hot memor
 Where they lead round in a circle, the memory stays. So a second run finds nothing to do.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ __all__ = [
     "HotLimits",
     "Move",
     "Rule",
+    "Sessions",
     "parse_rules",
     "plan",
     "resting_places",
@@ -125,24 +127,42 @@ def _parse_condition(given: Mapping[str, Any], ticks: Ticks) -> Condition:
     )
 
 
+class Sessions(NamedTuple):
+    """Which session each row is part of, and what a session may have in hot."""
+
+    numbers: Rows
+    """-1 for no session."""
+    limits: HotLimits
+    only: int | None = None
+    """The session of which rows may move; None for all rows."""
+
+
 def plan(
-    facts: Facts, rules: Sequence[Rule], limits: HotLimits, cost: Callable[[int], int]
+    facts: Facts,
+    rules: Sequence[Rule],
+    limits: HotLimits,
+    cost: Callable[[int], int],
+    sessions: Sessions | None = None,
 ) -> list[Move]:
     """The moves that ``rules`` ask for, ordered by row.
 
     Into hot go the newest first, each only if hot then stays within ``limits``, with what is there
     already, pinned included, and without what leaves; one that does not fit is skipped, and a
     smaller one may still go in. ``cost`` gives the tokens of a row; it is asked only about rows
-    that are hot or might become so. Applying the moves and planning again gives none.
+    that are hot or might become so. With ``sessions``, hot stays within the limits of each session
+    as well. Applying the moves and planning again gives none.
     """
     if not rules:
         return []
     targets, deciders = _follow(facts, rules)
     hot = facts.temperatures == Temperature.HOT
     moving = (targets != facts.temperatures) & (facts.tiers != Tier.PINNED)
+    if sessions is not None and sessions.only is not None:
+        moving &= sessions.numbers == sessions.only
     entering = moving & (targets == Temperature.HOT)
     if entering.any():
-        admitted = _admit(np.flatnonzero(entering), np.flatnonzero(hot & ~moving), limits, cost)
+        staying = np.flatnonzero(hot & ~moving)
+        admitted = _admit(np.flatnonzero(entering), staying, limits, cost, sessions)
         moving[entering] = False
         moving[admitted] = True
     rows = np.flatnonzero(moving)
@@ -229,15 +249,32 @@ def _holds(condition: Condition, facts: Facts, traits: _Distinct) -> Mask:
 
 
 def _admit(
-    entering: Rows, staying: Rows, limits: HotLimits, cost: Callable[[int], int]
+    entering: Rows,
+    staying: Rows,
+    limits: HotLimits,
+    cost: Callable[[int], int],
+    sessions: Sessions | None,
 ) -> list[int]:
     """The rows of ``entering`` that fit into hot beside ``staying``, tried from the newest."""
-    tokens, count = sum(map(cost, staying.tolist())), len(staying)
+    rooms = defaultdict[int, HotLimits](lambda: limits if sessions is None else sessions.limits)
+    """By session, what is left of its limits; by -1, what is left of those of all of hot."""
+    rooms[-1] = limits
+
+    def around(row: int) -> set[int]:
+        return {-1} if sessions is None else {-1, int(sessions.numbers[row])}
+
+    def enter(row: int, tokens: int) -> None:
+        for group in around(row):
+            rooms[group] = HotLimits(rooms[group].tokens - tokens, rooms[group].facts - 1)
+
+    for row in staying.tolist():
+        enter(row, cost(row))
     admitted: list[int] = []
     for row in reversed(entering.tolist()):
-        if count >= limits.facts or tokens > limits.tokens:
+        if not rooms[-1].hold(0):
             break  # nothing fits any more, however small
-        if tokens + (more := cost(row)) <= limits.tokens:
+        more = cost(row)
+        if all(rooms[group].hold(more) for group in around(row)):
             admitted.append(row)
-            tokens, count = tokens + more, count + 1
+            enter(row, more)
     return admitted

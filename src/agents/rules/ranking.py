@@ -264,20 +264,19 @@ class Places(NamedTuple):
     """Where each session begins, if the members are ordered by session."""
 
     @classmethod
-    def among(
-        cls,
-        session: Rows,
-        previous: Rows,
-        second: Rows,
-        following: Rows,
-        asks: NDArray[np.bool_],
-        is_question: NDArray[np.bool_],
-    ) -> Self:
-        """The places with the members, sizes and starts that follow from them."""
+    def among(cls, session: Rows, asks: NDArray[np.bool_], is_question: NDArray[np.bool_]) -> Self:
+        """The places of memories, oldest first."""
         members = (session >= 0).nonzero()[0]
         of = session[members]
         sizes = np.bincount(of)
         starts = np.cumsum(sizes) - sizes
+        together = members[np.argsort(of, kind="stable")]
+        before, after = together[:-1], together[1:]
+        is_same = session[before] == session[after]
+        previous, following = np.full((2, len(session)), -1, np.intp)
+        previous[after[is_same]] = before[is_same]
+        following[before[is_same]] = after[is_same]
+        second = np.where(previous < 0, previous, previous[previous])
         columns = (session, previous, second, following, asks, is_question)
         return cls(*columns, members, of, sizes, starts)
 

@@ -5,7 +5,7 @@ leaves hot when hot is full. Where too many memories are cold, some are archived
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self, TypeVar
 
@@ -227,15 +227,28 @@ ANY_NUMBER = 1 << 53
 
 
 class HotLimits(NamedTuple):
-    """The most that is hot for one agent, pinned memories included."""
+    """The most that is hot, of an agent or of a session, pinned memories included."""
 
     tokens: int
     facts: int
 
     @classmethod
-    def of(cls, tokens: int, facts: int | None) -> Self:
+    def of(cls, tokens: int | None, facts: int | None) -> Self:
         """From the settings, where None stands for any number."""
-        return cls(tokens, ANY_NUMBER if facts is None else facts)
+        return cls(*[ANY_NUMBER if each is None else each for each in (tokens, facts)])
+
+    def within(self, outer: "HotLimits") -> "HotLimits":
+        """These limits, where the outer ones are not smaller."""
+        return HotLimits(*map(min, self, outer))
+
+    def beside(self, facts: "Iterable[HotFact]") -> "HotLimits":
+        """What is left of the limits beside these memories; it may be less than nothing."""
+        taken = [fact.tokens for fact in facts]
+        return HotLimits(self.tokens - sum(taken), self.facts - len(taken))
+
+    def hold(self, tokens: int, facts: int = 1) -> bool:
+        """Whether this many memories with these tokens are within the limits."""
+        return tokens <= self.tokens and facts <= self.facts
 
 
 class HotFact(NamedTuple):

@@ -27,7 +27,9 @@ class SearchRequest(NamedTuple):
     only: Filter = ANY
     """Which memories may be found."""
     hot: HotLimits | None = None
-    """With limits, the hot memories come after the pinned ones, and only warm ones are ranked."""
+    """With limits, the hot memories come after the pinned ones, and only warm ones are ranked.
+
+    If ``only`` names a session, they are those of its memories."""
     with_cold: bool = False
     """Whether cold memories take part."""
     shelved: Sequence[int] | None = None
@@ -77,24 +79,30 @@ def scope_of(
     front = [row for row in block.pinned if not hidden[row]]
     pinned = len(front)
     if hot is not None and with_hot:
-        front += _hot_rows(block, hot, hidden, count)
+        front += _hot_rows(block, hot, front, hidden, count)
         hidden |= block.temperatures == Temperature.HOT
     return Scope(hidden, front, pinned, only.min_score)
 
 
 def _hot_rows(
-    block: AgentColumns, limits: HotLimits, hidden: NDArray[np.bool_], count: TokenCounter
+    block: AgentColumns,
+    limits: HotLimits,
+    first: Sequence[int],
+    hidden: NDArray[np.bool_],
+    count: TokenCounter,
 ) -> list[int]:
-    """The hot memories that are not pinned, most recently accessed first, within limits.
+    """The hot memories that are not pinned, most recently accessed first.
 
-    A memory that doesn't fit is skipped, and a smaller one may still go in.
+    With the pinned memories that come ``first``, they are within limits. A memory that doesn't fit
+    is skipped, and a smaller one may still go in.
     """
-    pinned = block.pinned_memories()
+    pinned = block.memories(first)
     tokens = limits.tokens - sum(cost(memory, count) for memory in pinned)
     facts = limits.facts - len(pinned)
     last, created = block.column("last"), block.column("created")
+    hot = np.array(block.hot, np.intp)
     rows = sorted(
-        (row for row in block.hot if not hidden[row]),
+        hot[~hidden[hot]].tolist(),
         key=lambda row: (max(int(last[row]), int(created[row])), row),
         reverse=True,
     )
@@ -119,6 +127,8 @@ def _allowed(block: AgentColumns, only: Filter) -> NDArray[np.bool_]:
         allowed &= block.column("created") >= only.since_tick
     if only.kinds is not None or only.tags is not None:
         allowed &= np.array([_is_of(kinds or PLAIN, only) for kinds in block.traits()], bool)
+    if only.session is not None:
+        allowed &= block.sessions().members(only.session)
     if only.metadata is not None:
         matches = only.metadata.matches
         allowed &= np.array([matches(own or NO_METADATA) for own in block.metadata()], bool)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..config.settings import RetrievalSettings, Settings
 from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
-from ..memory.records import NEVER
+from ..memory.records import NEVER, session_of
 from ..memory.sources import given_importance
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..rules.ranking import (
@@ -27,7 +27,7 @@ from ..rules.ranking import (
 from ..rules.weights import Spread
 from ..rules.words import ascii_of, folded, root
 from ..storage.columns.agent_columns import AgentColumns
-from ..storage.columns.sessions import SESSION, Sessions
+from ..storage.columns.sessions import Sessions
 from ..storage.columns.words import Query, Vocabulary
 from ..storage.embedding import CachedEmbedder, NoEmbedder, Quantised, quantise
 from ..storage.record import Record
@@ -411,10 +411,10 @@ def _lent_away(
     """The scores of cold memories, with what their sessions lend; they have no neighbours."""
     result = scores.copy()
     for place, metadata in enumerate(away.metadata):
-        session = None if metadata is None else metadata.get(SESSION)
+        session = session_of(metadata)
         if session is None:
             continue
-        number = sessions.number_of(str(session))
+        number = sessions.number_of(session)
         score = float(scores[place])
         lent = score if number is None else float(best[number])
         result[place] = min((score + weights.session * lent) / weights.scale, 1.0)

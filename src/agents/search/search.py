@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
 from ..memory.records import Explanation, Hit, Hits, Memory
-from ..memory.requests import ANY
+from ..memory.requests import ANY, Filter
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import CachedEmbedder
@@ -125,10 +125,10 @@ class Search:
         """The cosine of a query and each memory, from -1 to 1, with all words alike."""
         return cosines(self._state, self.reader.plain(query), memories)
 
-    def front(self, agent_id: str, hot: HotLimits) -> list[Hit]:
+    def front(self, agent_id: str, hot: HotLimits, only: Filter = ANY) -> list[Hit]:
         """The pinned memories of an agent, then the hot ones within limits."""
         block = self._state.block(agent_id)
-        scope = scope_of(block, self._state.tick, ANY, hot, self.count_tokens)
+        scope = scope_of(block, self._state.tick, only, hot, self.count_tokens)
         return self._ranker.newest(block, 0, scope)[0]
 
     def explain(self, request: SearchRequest, *, may_sync: bool = False) -> list[Explanation]:

@@ -62,6 +62,8 @@ class Ask(NamedTuple):
     """Whether cold memories are searched, too."""
     groups: bool = False
     """Whether the boards of the agent's groups are searched, too."""
+    session: str | int | None = None
+    """The session whose memories alone are searched; None for all memories."""
 
 
 class Answer(NamedTuple):

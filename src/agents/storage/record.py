@@ -90,6 +90,17 @@ class ColdFact(NamedTuple):
     traits: Traits | None
 
 
+class SessionFact(NamedTuple):
+    """A memory of a session that is not resident, as far as counting looks at it."""
+
+    sequence: int
+    retention: int
+    temperature: int
+    tier: int
+    tokens: int
+    session: str
+
+
 @functools.lru_cache(maxsize=4096)
 def traits_of(text: str) -> Traits:
     """Kind and tags from their JSON text."""

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import BankDamaged
 from ..memory.context import TokenCounter, approximate_tokens
 from ..memory.metadata import KeptMetadata
+from ..memory.records import SESSION, session_of
 from ..memory.tiers import Retention, Temperature
-from .record import ColdFact, Record, RecordRow, digests_of, traits_of
+from .record import ColdFact, Record, RecordRow, SessionFact, digests_of, traits_of
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -237,6 +238,20 @@ class ShelfTable:
             )
         )
 
+    def in_sessions(self, agent: str, session: str | None) -> Iterator[SessionFact]:
+        """An agent's memories that may be part of a session; of any, if it is None."""
+        where, values = "instr(metadata, ?) AND NOT instr(metadata, ?)", [agent, _entry(SESSION)]
+        values.append(_entry(SESSION) + "null")
+        if session is not None:  # a text is the name itself; a number is compared later
+            where += " AND (instr(metadata, ?) OR NOT instr(metadata, ?))"
+            values += [_entry(SESSION, session), _entry(SESSION) + '"']
+        return self._read(
+            "SELECT sequence, retention, temperature, tier, tokens, metadata FROM shelf "  # noqa: S608
+            f"WHERE agent = ? AND until IS NULL AND {where}",
+            _session_fact,
+            values,
+        )
+
     def texts(self, agent: str) -> Iterator[tuple[int, str]]:
         """Sequence number and text of an agent's cold and active memories."""
         query = f"SELECT sequence, content FROM shelf WHERE agent = ? AND {_ACTIVE}"  # noqa: S608
@@ -360,6 +375,20 @@ def _cold_fact(row: Sequence[Any]) -> ColdFact:
     recalls, kinds = row[6:]
     recalled = len(json.loads(recalls)) if recalls else 0
     return ColdFact._make((*row[:6], recalled, traits_of(kinds) if kinds else None))
+
+
+def _session_fact(row: Sequence[Any]) -> SessionFact:
+    _check_types(row, int, int, int, int, int, str)
+    return SessionFact._make((*row[:5], str(session_of(json.loads(row[5])))))
+
+
+def _entry(name: str, *value: str) -> str:
+    """How the JSON of metadata begins an entry with this name; with a text, all of the entry.
+
+    Inside a text, quotation marks are escaped: only a name and its value can match.
+    """
+    text = json.dumps({name: "".join(value)}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+    return text if value else text[:-2]
 
 
 def _due(row: Sequence[Any]) -> tuple[str, int, int]:
@@ -537,10 +566,9 @@ class Shelf:
 
     def with_value(self, agent: str, name: str, value: str) -> list[Record]:
         """An agent's memories, whatever their retention, whose metadata has this value."""
-        # Inside a text, quotation marks are escaped: only a name and its value can match.
-        own = json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))[1:-1]
         pending = self._pending_of(agent)
-        stored = [each for each in self.table.with_metadata(agent, own) if each not in pending]
+        numbers = self.table.with_metadata(agent, _entry(name, value))
+        stored = [each for each in numbers if each not in pending]
         found = [each.record for each in self.many(agent, stored)]
         found += [
             each.record
@@ -550,6 +578,19 @@ class Shelf:
             and each.record.metadata.get(name) == value
         ]
         return sorted(found, key=_by_sequence)
+
+    def in_sessions(self, agent: str, session: str | None = None) -> list[SessionFact]:
+        """An agent's memories of a session, or of any, whatever their retention, oldest first."""
+        pending = self._pending_of(agent)
+        facts = [
+            fact for fact in self.table.in_sessions(agent, session) if fact.sequence not in pending
+        ]
+        for stored in pending.values():
+            if stored is not None and (name := session_of(stored.record.metadata)) is not None:
+                each, tokens = stored.record, self.count_tokens(stored.record.content)
+                kept = each.sequence, each.retention, each.temperature, each.tier
+                facts.append(SessionFact(*kept, tokens, name))
+        return sorted([fact for fact in facts if session in (None, fact.session)], key=_by_sequence)
 
     def texts(self, agent: str) -> dict[int, str]:
         """The texts of an agent's cold and active memories, by sequence number, oldest first."""

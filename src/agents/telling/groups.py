@@ -198,10 +198,10 @@ def _board(bank: Engine, name: object, agent_id: str) -> str:
     return board
 
 
-def status(bank: Engine, agent_id: str | None) -> statuses.Status:
+def status(bank: Engine, agent_id: str | None, session: str | None = None) -> statuses.Status:
     """:meth:`MemoryBank.status`: the status of the agents, with the number of their groups."""
     with bank.using():
-        found = statuses.status(bank, agent_id)
+        found = statuses.status(bank, agent_id, session)
         number = len(groups(bank) if agent_id is None else groups_of(bank, agent_id))
         return found._replace(groups=number)
 

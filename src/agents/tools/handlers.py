@@ -53,7 +53,7 @@ def spill(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def status(memory: AgentMemory, arguments: Json) -> Json:
-    return memory.status().to_dict()
+    return memory.status(**arguments).to_dict()
 
 
 def search(memory: AgentMemory, arguments: Json) -> Json:
@@ -110,7 +110,7 @@ def edit_note(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def compact(memory: AgentMemory, arguments: Json) -> Json:
-    done = memory.compact(dry_run=arguments.get("dry_run", False))
+    done = memory.compact(**arguments)
     return {
         "hot": done.hot,
         "warm": done.warm,

@@ -305,13 +305,15 @@ OPERATIONS: dict[str, Operation] = {
         Operation(
             "memory_spill",
             "Let memories leave hot: a number of the least relevant, as many as free these tokens, "
-            "or these ids; with none of the three, as many as are too many, and at least one.",
+            "or these ids; with none of the three, as many as are too many, and at least one. In a "
+            "session, only what is part of it leaves.",
             object_of(
                 None,
                 {
-                    "count": whole("How many.", 0, 100_000),
+                    "count": whole("How many, or all if there are fewer.", 0, 100_000),
                     "ids": list_of(ID, maxItems=1000, description="Which."),
                     "tokens": whole("How many tokens to free.", 0, 10_000_000),
+                    "session": _SESSION,
                 },
             ),
             object_of(
@@ -324,8 +326,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_status",
-            "How full the memory is, and what is worth doing about it.",
-            object_of(),
+            "How full the memory is, or that of a session, and what is worth doing about it.",
+            object_of(None, {"session": _SESSION}),
             STATUS,
             "read",
             handlers.status,
@@ -441,8 +443,8 @@ OPERATIONS: dict[str, Operation] = {
         Operation(
             "memory_compact",
             "Tidy up by the rules in the settings: what is done becomes cold, blockers become hot. "
-            "A dry run lists what would move.",
-            object_of(None, {"dry_run": typed("boolean", "Only say what.")}),
+            "A dry run lists what would move. At the end of a session, tidy up that session alone.",
+            object_of(None, {"dry_run": typed("boolean", "Only say what."), "session": _SESSION}),
             object_of(
                 {
                     **{name: {"type": "integer"} for name in ("hot", "warm", "cold", "pruned")},

@@ -208,7 +208,8 @@ STATUS = object_of(
             )
         ),
         "groups": _count("Of how many groups the agent is a member."),
-    }
+    },
+    {"session": typed("string", "The session that it is about, if one was asked for.")},
 )
 
 

@@ -112,7 +112,9 @@ def test_the_names_of_other_clients_are_understood(meet: Meet) -> None:
         assert added.structured_content["metadata"] == {"session": "s1"}
         found = await client.call_tool("memory_recall", {"query": "tea", "autoPromote": False})
         assert not found.is_error, text_of(found)
-        refused = await client.call_tool("memory_status", {"sessionId": "s1"})
+        status = await client.call_tool("memory_status", {"sessionId": "s1"})
+        assert status.structured_content["temperatures"]["warm"]["items"] == 1
+        refused = await client.call_tool("store_memory", {"content": "tea", "sessionId": "s1"})
         assert "session is an argument of memory_add" in text_of(refused)
 
     meet(work)

@@ -29,7 +29,14 @@ from agents import (
     MemoryNotFound,
     tools,
 )
-from agents.bank.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncGroup, AsyncNoteWatch
+from agents.bank.agent_session import AgentSession
+from agents.bank.async_bank import (
+    AsyncAgentMemory,
+    AsyncAgentNotes,
+    AsyncAgentSession,
+    AsyncGroup,
+    AsyncNoteWatch,
+)
 from agents.bank.memory_bank import Group
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.watching import NoteWatch
@@ -115,6 +122,7 @@ def all_public(kind: type) -> set[str]:
     [
         (MemoryBank, AsyncMemoryBank, {"engine"}),
         (AgentMemory, AsyncAgentMemory, {"engine"}),
+        (AgentSession, AsyncAgentSession, {"agent"}),
         (AgentNotes, AsyncAgentNotes, set()),
         (Group, AsyncGroup, {"engine"}),
         (NoteWatch, AsyncNoteWatch, set()),
@@ -129,6 +137,7 @@ def test_every_public_name_has_its_twin(kind: type, twin: type, left_out: set[st
     [
         (MemoryBank, AsyncMemoryBank),
         (AgentMemory, AsyncAgentMemory),
+        (AgentSession, AsyncAgentSession),
         (AgentNotes, AsyncAgentNotes),
         (Group, AsyncGroup),
         (NoteWatch, AsyncNoteWatch),
@@ -142,7 +151,7 @@ def test_a_twin_takes_the_same_arguments_and_says_what_it_does(kind: type, twin:
             taken = inspect.signature(own).parameters
             assert list(taken.values()) == list(inspect.signature(sync).parameters.values()), name
             opens = name in ("open", "ephemeral", "restore", "at")  # what to await or to enter
-            assert inspect.iscoroutinefunction(own) or opens or name == "agent", name
+            assert inspect.iscoroutinefunction(own) or opens or name in ("agent", "session"), name
 
 
 TYPED = """

@@ -89,7 +89,7 @@ def test_null_under_another_name_means_that_it_is_not_given(alice: AgentMemory) 
 @pytest.mark.parametrize(
     ("operation", "arguments", "parts"),
     [
-        ("memory_status", {"sessionId": "s"}, ["'sessionId'", "session is", "memory_add"]),
+        ("store_memory", {"sessionId": "s"}, ["'sessionId'", "session is", "memory_add"]),
         ("store_memory", {"content": "x", "type": "fact"}, ["'type'", "kind is", "memory_add"]),
         (
             "memory_search",

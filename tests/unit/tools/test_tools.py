@@ -192,7 +192,7 @@ def test_an_error_says_which_argument_is_wrong_and_what_is_allowed(alice: AgentM
         ("store_memory", "contents", "did you mean content?"),
         ("memory_search", "max_result", "did you mean max_results?"),
         ("store_memory", "xyz", "there are content, tier, key"),
-        ("memory_status", "agent", "there are none"),
+        ("memory_status", "agent", "there are session"),
     ],
 )
 def test_an_unknown_argument_suggests_the_near_one(

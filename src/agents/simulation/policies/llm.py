@@ -345,7 +345,8 @@ def _questions(actions: Sequence[object]) -> list[Ask]:
             query: Any = arguments.get("query", "")
             is_cold = action.name == "recall_memory"
             of_groups = action.name in GROUP_ASKS
-            found.append(Ask(query, arguments.get("limit"), is_cold, of_groups))
+            limit, session = arguments.get("limit"), arguments.get("session")
+            found.append(Ask(query, limit, is_cold, of_groups, session))
     return found
 
 

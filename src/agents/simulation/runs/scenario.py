@@ -25,6 +25,7 @@ from ..tick.actions import (
     JOIN_GROUP,
     MEMORY_ACTIONS,
     OWN_ACTIONS,
+    SESSION_ACTIONS,
     TELL_ACTIONS,
 )
 from ..tick.streams import Streams
@@ -148,6 +149,12 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
 def own_actions(settings: Settings, world: World) -> dict[str, str]:
     """What a language model is told that it can do beside the world's actions, by name."""
     actions = {**(MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS), **TELL_ACTIONS}
+    temperature = settings.temperature
+    of_sessions = temperature.session_max_tokens, temperature.session_max_facts
+    if of_sessions == (None, None):  # conversations have no fronts of their own
+        actions = {each: text for each, text in actions.items() if each not in SESSION_ACTIONS}
+    else:
+        actions |= SESSION_ACTIONS
     may_join = callable(getattr(world, "may_join", None))
     has_groups = may_join or callable(getattr(world, "groups", None))
     if has_groups:

@@ -65,6 +65,8 @@ class Question(NamedTuple):
     """Why it was not answered; empty if it was."""
     groups: bool = False
     """Whether it was about the boards of the agent's groups, too."""
+    session: str | int | None = None
+    """The session that it was about; None for all memories."""
 
 
 class TakenAction(NamedTuple):
@@ -297,9 +299,10 @@ def _seen_before(
             with_boards(map(shown, numbers, scores, unknown, unknown), boards or ()),
             why,
             boards is not None,
+            session,
         )
-        for (text, limit, cold, numbers, scores, why), boards in zip(
-            kept.asked, kept.boards, strict=True
+        for (text, limit, cold, numbers, scores, why), boards, session in zip(
+            kept.asked, kept.boards, kept.sessions, strict=True
         )
     )
     if is_outside(bank.settings) and kept.query is None:

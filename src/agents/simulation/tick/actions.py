@@ -24,7 +24,14 @@ from ...errors import (
 from ...memory.context import one_line
 from ...memory.new import FIELDS, WORLD_FIELDS
 from ...memory.records import Hits
-from ...memory.requests import ANY, Filter, check_query, check_text, none_of
+from ...memory.requests import (
+    Filter,
+    check_query,
+    check_text,
+    none_of,
+    optional_session,
+    parse_filter,
+)
 from ...memory.tiers import Tier, parse_temperature, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES
@@ -51,6 +58,13 @@ MEMORY_ACTIONS: Mapping[str, str] = {
     "forget_memory": "delete a memory: memory_id",
     "set_trust": "say how much you trust what an agent tells you: agent, trust (from 0 to 1)",
 }
+
+SESSION_ACTIONS: Mapping[str, str] = {
+    "spill_memories": "put away the hot memories that you need least, one at least: optionally "
+    "count, session (only those of this conversation)",
+    "end_session": "a conversation is over: what is done of it is put away: session",
+}
+"""The actions on what is hot, of a session or of all of them."""
 
 TELL_ACTIONS: Mapping[str, str] = {
     "tell": "tell another agent a memory of yours; it will remember it, and that you told it: to "
@@ -81,8 +95,9 @@ NOTE_ACTIONS: Mapping[str, str] = {
 }
 
 ASK_ACTIONS: Mapping[str, str] = {
-    "search_memory": "look for memories before you act: query, and optionally limit; you are asked "
-    "again with what was found, and other actions of the same reply are not done",
+    "search_memory": "look for memories before you act: query, and optionally limit, session (only "
+    "those of this conversation); you are asked again with what was found, and other actions of "
+    "the same reply are not done",
     "recall_memory": "the same among all memories, also those that you did not use for long; what "
     "you needed becomes hot",
 }
@@ -95,7 +110,12 @@ GROUP_ASKS: Mapping[str, str] = {
 _RECALL = "recall_memory"
 """As an action of a policy that does not ask, it makes hot what is needed again."""
 
-OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, _RECALL: ASK_ACTIONS[_RECALL], **NOTE_ACTIONS}
+OWN_ACTIONS: Mapping[str, str] = {
+    **MEMORY_ACTIONS,
+    **SESSION_ACTIONS,
+    _RECALL: ASK_ACTIONS[_RECALL],
+    **NOTE_ACTIONS,
+}
 """The actions of every agent in every world on its own memory."""
 
 NO_OP = "no_op"
@@ -116,6 +136,8 @@ _REQUIRED = {
     "demote_memory": ("memory_id",),
     "forget_memory": ("memory_id",),
     "set_trust": ("agent", "trust"),
+    "spill_memories": (),
+    "end_session": ("session",),
     "post_to_group": ("group", "content"),
     "leave_group": ("group",),
     JOIN_GROUP: ("group",),
@@ -135,7 +157,8 @@ _OF_A_MEMORY = (
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),
-    _RECALL: ("limit",),
+    "spill_memories": ("count", "session"),
+    _RECALL: ("limit", "session"),
     "append_note": ("path",),
     "post_to_group": ("tier",),
     "tell": ("as_tier", "note"),
@@ -211,13 +234,20 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
     """Do a memory action other than ``store_memory``."""
     name, arguments = action.name, checked(action)
     if name == _RECALL:
-        ask = Ask(arguments["query"], arguments.get("limit"), cold=True)
+        session = arguments.get("session")
+        ask = Ask(arguments["query"], arguments.get("limit"), cold=True, session=session)
         (answer,) = answers(memory.engine, [(memory.agent_id, ask)])
         if answer.note:
             raise InvalidAction(answer.note)
         return
     if name == "set_trust":
         memory.trust(arguments["agent"], arguments["trust"])
+        return
+    if name == "spill_memories":
+        memory.spill(**arguments)
+        return
+    if name == "end_session":
+        memory.session(arguments["session"]).end()
         return
     identifier = arguments["memory_id"]
     if name == "pin_memory":
@@ -302,8 +332,8 @@ def checked(action: Action) -> Mapping[str, Any]:
 
 # Questions
 
-_Kind = tuple[int | None, bool, bool]
-"""The limit of a question, and whether it is about cold memories or about groups."""
+_Kind = tuple[int | None, bool, bool, str | None]
+"""The limit of a question, whether it is about cold memories or about groups, and its session."""
 _NOTHING = "a question needs some text; this one is blank"
 
 
@@ -338,15 +368,16 @@ def answers(
         except InvalidInput as error:
             result[place] = Answer(ask, Hits(), str(error))
             continue
-        kind = ask.limit, ask.cold, ask.groups
+        kind = ask.limit, ask.cold, ask.groups, optional_session(ask.session)
         kinds = kinds_of.setdefault(agent, {})
         batches.setdefault((kinds.setdefault(kind, len(kinds)), kind), []).append(place)
     for key in sorted(batches, key=itemgetter(0)):
-        (limit, cold, with_groups), places = key[1], batches[key]
+        (limit, cold, with_groups, session), places = key[1], batches[key]
         request = SearchRequest(
             [asked[place][0] for place in places],
             [asked[place][1].query for place in places],
             *bank.limits_of(limit, None),
+            only=parse_filter(session=session),
             with_cold=cold,
             pinned_first=False,
             exact=True,
@@ -373,15 +404,15 @@ def _on_boards(bank: Engine, request: SearchRequest, rules: BranchRules) -> list
             bank,
             request._replace(agents=[agent], queries=[query]),
             counts_boards=False,
-            on_boards=_heard(rules.unheard(agent, bank.tick)),
+            on_boards=_heard(request.only, rules.unheard(agent, bank.tick)),
         )
         for agent, query in zip(request.agents, request.queries, strict=True)
     ]
 
 
-def _heard(unheard: Sequence[str]) -> Filter:
+def _heard(only: Filter, unheard: Sequence[str]) -> Filter:
     """What was written by others than these."""
-    return Filter(metadata=none_of("speaker", unheard)) if unheard else ANY
+    return only._replace(metadata=none_of("speaker", unheard)) if unheard else only
 
 
 def _check(bank: Engine, ask: Ask) -> None:
@@ -395,3 +426,4 @@ def _check(bank: Engine, ask: Ask) -> None:
     if ask.cold and ask.groups:
         raise InvalidInput("a question is about cold memories or about groups, not about both")
     bank.limits_of(ask.limit, None)
+    optional_session(ask.session)

@@ -72,7 +72,7 @@ class DecisionLog:
 
     def asked(self, agent: str, answer: Answer) -> None:
         """A question of an agent, and what it found."""
-        (*ask, with_groups), hits, note = answer
+        (query, limit, cold, with_groups, session), hits, note = answer
         own = [hit for hit in hits if hit.memory.agent_id == agent]
         numbers = [hit.memory.sequence for hit in own], [hit.score for hit in own]
         boards = [
@@ -80,8 +80,11 @@ class DecisionLog:
             for place, hit in enumerate(hits)
             if hit.memory.agent_id != agent
         ]
-        more = [boards] if with_groups else []
-        self._asked.setdefault(agent, []).append([*ask, *numbers, note, *more])
+        more: list[Any] = [boards] if with_groups else []
+        if session is not None:
+            more = [boards if with_groups else None, session]
+        logged = [query, limit, cold, *numbers, note, *more]
+        self._asked.setdefault(agent, []).append(logged)
 
     def repeated(self, found: Mapping[str, Sequence[tuple[int, int]]]) -> None:
         """What was not a new memory, by agent: see :attr:`LoggedDecision.repeated`."""
@@ -122,6 +125,8 @@ class LoggedDecision(NamedTuple):
     boards: list[list[tuple[int, str, int, float]] | None]
     """For each question, what it found on boards: place, board, sequence number, score; None if it
     was not about groups."""
+    sessions: Sequence[str | int | None] = ()
+    """For each question, the session that it was about; None for all memories."""
     repeated: Sequence[tuple[int, int]] = ()
     """What was not a new memory, as the agent had it (``memory.merge_duplicates``): the place among
     all that it observed, heard and did and that became a memory, and the sequence number."""
@@ -187,6 +192,7 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[LoggedD
                 did_by[agents[place]],
                 [tuple(each[:6]) for each in asked.get(agents[place], ())],
                 [each[6] if len(each) > 6 else None for each in asked.get(agents[place], ())],
+                [each[7] if len(each) > 7 else None for each in asked.get(agents[place], ())],
                 repeated.get(agents[place], ()),
             )
         )

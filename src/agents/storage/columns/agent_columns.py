@@ -1,7 +1,7 @@
 """One agent's resident memories: its rows of the table, read and changed where they are."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
@@ -38,6 +38,9 @@ _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
 _FEW = 64
+_NOTHING: Numbers = np.empty(0, np.int64)
+_UNKNOWN = -1
+"""Stands for what a memory takes in a context where nobody counted it."""
 _MANY = 64
 """From this many leaving memories on, to hash the memories that stay may cost less."""
 NUMBERS = 9
@@ -61,6 +64,7 @@ class AgentColumns:
     """
 
     __slots__ = (
+        "_costs",
         "_extras",
         "_hot",
         "_keywords",
@@ -104,6 +108,7 @@ class AgentColumns:
         self.start = self.room = 0
         self.has_extras = False
         """Whether the agent has :class:`Extras`."""
+        self._costs: Numbers = _NOTHING
         self._extras: Extras | None = None
         self._pinned: tuple[int, ...] | None = None
         self._hot: tuple[int, ...] | None = None
@@ -250,9 +255,9 @@ class AgentColumns:
         """The memory in a row."""
         return self.memories((row,))[0]
 
-    def contents(self) -> list[str]:
-        """The text of each memory."""
-        texts: list[str] = self._own(self.table.contents).tolist()
+    def contents(self, rows: slice | Sequence[int] | NDArray[np.intp] = slice(None)) -> list[str]:
+        """The text of each memory, or of those in these rows."""
+        texts: list[str] = self._own(self.table.contents)[rows].tolist()
         return texts
 
     def metadata(self) -> list[KeptMetadata | None]:
@@ -337,6 +342,31 @@ class AgentColumns:
             is_hot = self.temperatures == _HOT
             self._hot = tuple((is_hot & (self.tiers != 0)).nonzero()[0].tolist())
         return self._hot
+
+    def front(self, session: str | None = None) -> list[int]:
+        """The rows of the pinned memories, then of the other hot ones; of a session, if given."""
+        return self.in_session([*self.pinned, *self.hot], session)
+
+    def in_session(self, rows: Sequence[int], session: str | None) -> list[int]:
+        """Those of these rows whose memories are part of a session; all, without a session."""
+        if session is None or not rows:
+            return list(rows)
+        members, places = self.sessions().members(session), np.array(rows, np.intp)
+        found: list[int] = places[members[places]].tolist()
+        return found
+
+    def costs(self, rows: NDArray[np.intp], cost: Callable[[str, Tier, str], int]) -> Numbers:
+        """What the memories in these rows take in a context.
+
+        ``cost`` says it of a label, once for each memory that it is asked about.
+        """
+        if len(self._costs) < self.size:
+            more = self.size + self.size // 4 - len(self._costs)
+            self._costs = np.concatenate([self._costs, np.full(more, _UNKNOWN)])
+        unknown = rows[self._costs[rows] == _UNKNOWN]
+        if len(unknown):
+            self._costs[unknown] = [cost(*label) for label in self.labels(unknown.tolist())]
+        return self._costs[rows]
 
     @property
     def tiers(self) -> NDArray[np.int8]:
@@ -448,6 +478,7 @@ class AgentColumns:
             if tier:  # while it was pinned, it could not expire
                 self.next_expiry = min(self.next_expiry, self.figures.item(row, 3))
         tiers[row] = tier
+        self._costs[row : row + 1] = _UNKNOWN
         self.figures[row, 2] = tick
         self._rehash([row], before)
         self._heat_changed()
@@ -543,7 +574,7 @@ class AgentColumns:
         self.size = last
         order = np.argsort(self.figures[:, 0], kind="stable")
         self._reorder(order)
-        self.rows_came([record.content for record in records], order)
+        self.rows_came([(record.content, record.metadata) for record in records], order)
 
     def _sum_of(self, rows: Sequence[int]) -> int:
         """The sum of the hashes over the memories in these rows, and over their use."""
@@ -577,18 +608,29 @@ class AgentColumns:
         """Only these rows are left, and the memories after a gap moved up."""
         if self._keywords is not None:
             self._keywords.keep(kept)
-        self._sessions = None
+        sessions, self._sessions = self._sessions, None  # an error leaves none
+        if sessions is not None:
+            sessions.keep(kept[: sessions.size])
+            self._sessions = sessions
+        self._costs = self._costs[: len(kept)][kept[: len(self._costs)]]
         self._heat_changed()
 
-    def rows_came(self, texts: Sequence[str], order: NDArray[np.intp]) -> None:
-        """Memories with these texts came back, and all rows are in this order now."""
-        index = self._keywords
-        if index is not None and index.size + len(texts) == self.size:
-            index.extend(texts)
+    def rows_came(
+        self, came: Sequence[tuple[str, KeptMetadata | None]], order: NDArray[np.intp]
+    ) -> None:
+        """Memories with these texts and metadata came back; all rows are in this order now."""
+        index, known = self._keywords, self.size - len(came)
+        if index is not None and index.size == known:
+            index.extend([text for text, _ in came])
             index.reorder(order)
         else:  # some are not indexed yet, and stand between memories that are
             self._keywords = None
-        self._sessions = None
+        sessions, self._sessions = self._sessions, None
+        if sessions is not None and sessions.size == known:
+            sessions.extend(came)
+            sessions.keep(order)
+            self._sessions = sessions
+        self._costs = _NOTHING
         self._heat_changed()
 
     def _own(self, column: NDArray[Any]) -> NDArray[Any]:

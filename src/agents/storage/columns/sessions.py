@@ -1,17 +1,19 @@
 """Where an agent's resident memories stand in their sessions, and who speaks in them."""
 
-from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.metadata import KeptMetadata
+from ...memory.records import session_of
 from ...rules.ranking import Places
+from .words import with_room
 
-SESSION, SPEAKER = "session", "speaker"
-"""The keys of a memory's metadata that say where it belongs and who said it."""
+SPEAKER = "speaker"
+"""The key of a memory's metadata that says who said it."""
 
 _NONE = -1
 _NEAR_THE_END = 60
@@ -20,20 +22,20 @@ _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
 class Sessions:
-    """Grows with the memories; made anew when memories leave or come back."""
+    """Follows the memories, as if it were made anew from those that are there.
+
+    Sessions and speakers are numbered in the order of their first memories.
+    """
 
     __slots__ = (
         "_asks",
         "_by_term",
-        "_following",
         "_is_question",
         "_known",
-        "_latest",
-        "_number",
+        "_names",
+        "_numbers",
         "_places",
-        "_previous",
-        "_second",
-        "_speaker",
+        "_speakers",
         "size",
         "speakers",
     )
@@ -46,71 +48,86 @@ class Sessions:
         """For each name its number and its terms, by the first of the terms."""
         self._known = 0
         """How many names ``_by_term`` has."""
-        self._latest: dict[str, tuple[int, int]] = {}
-        """The number and the latest memory of each session."""
-        self._number = array("q")
-        self._previous = array("q")
-        self._second = array("q")
-        self._following = array("q")
-        self._speaker = array("q")
-        self._asks = bytearray()
-        self._is_question = bytearray()
+        self._names: dict[str, int] = {}
+        """The number of each session, by name."""
+        # These arrays have room to spare.
+        self._numbers: NDArray[np.int32] = np.empty(0, np.int32)
+        self._speakers: NDArray[np.int32] = np.empty(0, np.int32)
+        self._asks: NDArray[np.bool_] = np.empty(0, bool)
+        self._is_question: NDArray[np.bool_] = np.empty(0, bool)
         self._places: Places | None = None
 
     def extend(self, memories: Iterable[tuple[str, KeptMetadata | None]]) -> None:
         """The memories that follow, by text and metadata."""
-        for content, metadata in memories:
-            row = self.size
-            session = speaker = None
-            if metadata is not None:
-                session, speaker = metadata.get(SESSION), metadata.get(SPEAKER)
-            self._place(row, None if session is None else str(session))
-            number = _NONE
-            if speaker is not None:
-                number = self.speakers.setdefault(str(speaker), len(self.speakers))
-            self._speaker.append(number)
-            asks = is_question = False
-            if session is not None:
-                end = content[-_NEAR_THE_END:].rstrip()
-                asks = any(mark in end for mark in _QUESTION_MARKS)
-                is_question = asks and end.endswith(_QUESTION_MARKS)
-            self._asks.append(asks)
-            self._is_question.append(is_question)
-            self.size += 1
-        self._places = None
+        rows = [self._read(*memory) for memory in memories]
+        if not rows:
+            return
+        first, last = self.size, self.size + len(rows)
+        columns: list[Any] = [self._numbers, self._speakers, self._asks, self._is_question]
+        columns = [with_room(column, first, last) for column in columns]
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            column[first:last] = values
+        self._take(columns, last)
 
-    def _place(self, row: int, session: str | None) -> None:
-        number = previous = second = _NONE
-        if session is not None:
-            number, previous = self._latest.get(session, (len(self._latest), _NONE))
-            if previous != _NONE:
-                second = self._previous[previous]
-                self._following[previous] = row
-            self._latest[session] = (number, row)
-        self._number.append(number)
-        self._previous.append(previous)
-        self._second.append(second)
-        self._following.append(_NONE)
+    def _read(self, content: str, metadata: KeptMetadata | None) -> tuple[int, int, bool, bool]:
+        """Session, speaker, and whether a text has a question near its end, and ends with it."""
+        session, speaker = session_of(metadata), None
+        if metadata is not None:
+            speaker = metadata.get(SPEAKER)
+        said_by = _NONE
+        if speaker is not None:
+            said_by = self.speakers.setdefault(str(speaker), len(self.speakers))
+        if session is None:
+            return _NONE, said_by, False, False
+        end = content[-_NEAR_THE_END:].rstrip()
+        asks = any(mark in end for mark in _QUESTION_MARKS)
+        is_question = asks and end.endswith(_QUESTION_MARKS)
+        return self._names.setdefault(session, len(self._names)), said_by, asks, is_question
+
+    def keep(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
+        """Keep these memories, in this order."""
+        size = self.size
+        kept = [column[:size][rows] for column in (self._asks, self._is_question)]
+        numbers, self._names = _renumbered(self._numbers[:size][rows], self._names)
+        speakers, names = _renumbered(self._speakers[:size][rows], self.speakers)
+        if names != self.speakers:
+            self.speakers, self._by_term, self._known = names, {}, 0
+        self._take([numbers, speakers, *kept], len(numbers))
+
+    def _take(self, columns: Sequence[Any], size: int) -> None:
+        self._numbers, self._speakers, self._asks, self._is_question = columns
+        self.size, self._places = size, None
+
+    @property
+    def numbers(self) -> NDArray[np.int32]:
+        """The number of each memory's session; -1 for a memory without one."""
+        return self._numbers[: self.size]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the sessions, by their numbers."""
+        return list(self._names)
 
     def places(self) -> Places | None:
         """Where each memory stands; None if no memory has a session."""
-        if not self._latest:
+        if not self._names:
             return None
         if self._places is None:
-            self._places = Places.among(
-                np.array(self._number, np.intp),
-                np.array(self._previous, np.intp),
-                np.array(self._second, np.intp),
-                np.array(self._following, np.intp),
-                np.array(self._asks, bool),
-                np.array(self._is_question, bool),
-            )
+            asks, is_question = self._asks[: self.size], self._is_question[: self.size]
+            self._places = Places.among(self.numbers.astype(np.intp), asks, is_question)
         return self._places
 
     def number_of(self, session: str) -> int | None:
         """The number of a session; None if no memory is part of it."""
-        found = self._latest.get(session)
-        return None if found is None else found[0]
+        return self._names.get(session)
+
+    def members(self, session: str) -> NDArray[np.bool_]:
+        """Which memories are part of a session."""
+        number = self._names.get(session)
+        if number is None:
+            return np.zeros(self.size, bool)
+        members: NDArray[np.bool_] = self.numbers == number
+        return members
 
     def named_in(self, asked: set[str], heard: Callable[[str], set[str]]) -> int | None:
         """The speaker whose name is in these terms, if there is only one; ``heard`` reads names."""
@@ -129,5 +146,20 @@ class Sessions:
 
     def spoken_by(self, number: int) -> NDArray[np.bool_]:
         """Which memories this speaker said."""
-        spoken: NDArray[np.bool_] = np.array(self._speaker, np.intp) == number
+        spoken: NDArray[np.bool_] = self._speakers[: self.size] == number
         return spoken
+
+
+def _renumbered(
+    numbers: NDArray[np.int32], names: dict[str, int]
+) -> tuple[NDArray[np.int32], dict[str, int]]:
+    """The numbers in the order in which they first come, and the names that are left."""
+    there, first = np.unique(numbers, return_index=True)
+    order = there[np.argsort(first)]
+    order = order[order >= 0].tolist()
+    if order == list(range(len(names))):
+        return numbers, names
+    new = np.full(len(names) + 1, _NONE, np.int32)  # the last place is that of no name
+    new[order] = np.arange(len(order), dtype=np.int32)
+    known = list(names)
+    return new[numbers], {known[number]: place for place, number in enumerate(order)}

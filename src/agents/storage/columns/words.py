@@ -231,10 +231,10 @@ class KeywordIndex:
             counts += once.values()
         first, last = self.size, self.size + len(texts)
         start, stop = self._used, self._used + len(flat)
-        self._terms = _with_room(self._terms, start, stop)
-        self._memories = _with_room(self._memories, start, stop)
-        self._counts = _with_room(self._counts, start, stop)
-        self._lengths = _with_room(self._lengths, first, last)
+        self._terms = with_room(self._terms, start, stop)
+        self._memories = with_room(self._memories, start, stop)
+        self._counts = with_room(self._counts, start, stop)
+        self._lengths = with_room(self._lengths, first, last)
         self._terms[start:stop] = flat
         self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), entries)
         self._counts[start:stop] = counts
@@ -287,7 +287,8 @@ class KeywordIndex:
         return result
 
 
-def _with_room(column: NDArray[_Cell], used: int, needed: int) -> NDArray[_Cell]:
+def with_room(column: NDArray[_Cell], used: int, needed: int) -> NDArray[_Cell]:
+    """The column, of which so much is used; a larger one if it has less room than is needed."""
     if needed <= len(column):
         return column
     larger = np.empty(needed + needed // 4, column.dtype)

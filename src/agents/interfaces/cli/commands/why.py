@@ -113,6 +113,8 @@ def _tell(found: "Decision", idle: str, *, everything: bool, ids: bool) -> None:
     for question in found.asked:
         where = " among cold memories, too" if question.cold else ""
         where = " among its groups' boards, too" if question.groups else where
+        if question.session is not None:
+            where += f" in the session {question.session}"
         say(f"its policy asked{where}: {question.query}")
         if question.note:
             say(f"  refused: {question.note}")
