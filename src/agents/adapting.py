@@ -25,7 +25,7 @@ from .bank.agent_memory import AgentMemory
 from .bank.async_bank import AsyncAgentMemory
 from .bank.memory_bank import MemoryBank
 from .engine.upkeep import DIRECTORY, LONG_NAME
-from .errors import InvalidInput, InvalidMetadata
+from .errors import InvalidInput, InvalidMetadata, MemoryNotFound
 from .memory.context import line, render
 from .memory.metadata import check_metadata
 from .memory.records import KEY, VALUE, Hits, Memory, Scalar, shown
@@ -189,7 +189,7 @@ def remove(memories: AgentMemory, memory: Memory) -> None:
     One that was pinned past its end expires with its pin.
     """
     memories.unpin(memory.id)
-    if memories.find(memory.sequence) is not None:
+    with suppress(MemoryNotFound):
         memories.delete(memory.id)
 
 

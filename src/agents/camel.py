@@ -11,7 +11,7 @@ from uuid import UUID
 
 from . import AgentMemory, Hits, Memory, MemoryBank, Retention, Tier
 from .adapting import bank_of, fitted, in_mind, needed, remove, render, shown
-from .errors import InvalidInput
+from .errors import InvalidInput, MemoryNotFound
 
 with needed("tiermem.camel", "camel"):
     from camel.memories import AgentMemory as CamelMemory
@@ -34,9 +34,9 @@ _FADING = 0.9
 
 
 class _Kept(NamedTuple):
-    """A record of the conversation, and the number of its memory."""
+    """A record of the conversation, and the id of its memory."""
 
-    sequence: int
+    memory_id: str
     record: MemoryRecord
 
 
@@ -71,7 +71,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         records = [memory for memory in self.memories.all() if _is_record(memory)]
         self._number = max([_number(memory) for memory in records], default=0)
         self._conversation = [
-            _Kept(memory.sequence, _record(memory))
+            _Kept(memory.id, _record(memory))
             for memory in records
             if _number(memory) == self._number
         ]
@@ -103,7 +103,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         rest = records[len(rules) :]
         if self.window_size is not None:
             rest = rest[max(0, len(rest) - self.window_size) :]
-        newest = {one.sequence for one in kept[len(kept) - len(rest) :]}
+        newest = {one.memory_id for one in kept[len(kept) - len(rest) :]}
         result = [_scored(record, 1.0) for record in rules]
         matters = self._matters(newest)
         if matters:
@@ -125,7 +125,7 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
             stored = self.memories.add_many([self._item(record) for record in new.values()])
         self._leave_out(again)
         for memory, record in zip(stored, new.values(), strict=True):
-            self._conversation.append(_Kept(memory.sequence, record))
+            self._conversation.append(_Kept(memory.id, record))
             if record.role_at_backend is OpenAIBackendRole.USER:
                 self._topic = record.message.content
 
@@ -164,24 +164,30 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
 
     def _live(self) -> list[_Kept]:
         """The conversation, but for what other code deleted."""
-        return [kept for kept in self._conversation if self.memories.find(kept.sequence)]
+        return [kept for kept in self._conversation if self._memory_of(kept)]
+
+    def _memory_of(self, kept: _Kept) -> Memory | None:
+        try:
+            return self.memories.get(kept.memory_id)
+        except MemoryNotFound:
+            return None
 
     def _delete(self, chosen: Iterable[_Kept]) -> None:
         for kept in chosen:
-            memory = self.memories.find(kept.sequence)
+            memory = self._memory_of(kept)
             if memory is not None and memory.retention is Retention.ACTIVE:
                 remove(self.memories, memory)
 
     def _leave_out(self, chosen: Iterable[_Kept]) -> None:
-        numbers = {kept.sequence for kept in chosen}
-        self._conversation = [kept for kept in self._conversation if kept.sequence not in numbers]
+        gone = {kept.memory_id for kept in chosen}
+        self._conversation = [kept for kept in self._conversation if kept.memory_id not in gone]
 
-    def _matters(self, newest: set[int]) -> Hits:
+    def _matters(self, newest: set[str]) -> Hits:
         """What the agent should have in mind, but for what the model reads anyway."""
         hits = [
             hit
             for hit in in_mind(self.memories, self._topic, self.retrieve_limit + len(newest))
-            if hit.memory.sequence not in newest and hit.memory.metadata.get("speaker") != "system"
+            if hit.memory.id not in newest and hit.memory.metadata.get("speaker") != "system"
         ]
         pinned = [hit for hit in hits if hit.memory.tier is Tier.PINNED]
         others = [hit for hit in hits if hit.memory.tier is not Tier.PINNED]

@@ -77,7 +77,6 @@ LOOKS: dict[str, Callable[[KeptMemories, str], object]] = {
     "count": lambda kept, id_: kept.count("pinned"),
     "decay_score": lambda kept, id_: kept.decay_score(id_),
     "explain": lambda kept, id_: kept.explain(MET, limit=2),
-    "find": lambda kept, id_: kept.find(1),
     "get": lambda kept, id_: kept.get(id_),
     "get_pinned_memories": lambda kept, id_: kept.get_pinned_memories(),
     "get_relevant_memories": lambda kept, id_: kept.get_relevant_memories(MET),

@@ -298,9 +298,7 @@ class BankUnderTest(RuleBasedStateMachine):
             self.check_history(agent)
             for each in self.model.of(agent, ARCHIVED):
                 assert plain(view.get(self.ids[each.key])) == plain(each)
-                assert plain(view.find(each.sequence)) == plain(each)
             for each in self.model.of(agent, DELETED):
-                assert view.find(each.sequence) is None
                 with pytest.raises(MemoryNotFound, match="restore"):
                     view.get(self.ids[each.key])
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import MemoryBank
+from agents.engine.read import nth
 from agents.notes.markdown import cut
 from examples import examples
 
@@ -87,7 +88,7 @@ def check(bank: MemoryBank, folder: Path) -> None:
         chunks = cut(note.text, SMALL["chunk_tokens"], SMALL["chunk_overlap"])
         expected += [(path, each.text, each.first, each.last) for each in chunks]
         for number, first, last in note.chunks:
-            memory = alice.find(number)
+            memory = nth(alice.engine, "alice", number)
             assert memory is not None
             assert memory.kind == "note"
             found.append((memory.metadata["path"], memory.content, first, last))

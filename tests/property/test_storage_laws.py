@@ -12,6 +12,7 @@ from model.memories import Rules
 from model.reading import quantise as plain_quantise
 
 from agents import BankDamaged, EmbedderError, MemoryBank, MemoryNotFound, MemoryPinned, Tier
+from agents.engine.read import nth
 from agents.memory.events import (
     Accessed,
     Added,
@@ -440,6 +441,6 @@ def test_a_deleted_or_archived_memory_comes_back_as_it_was(item, how, searched) 
         assert bank.state_hash() != before
         assert alice.all() == [] == alice.search(item[0], include_cold=True)
         assert alice.count() == 0
-        assert (alice.find(memory.sequence) is None) == (how == "delete")
+        assert (nth(alice.engine, "alice", memory.sequence) is None) == (how == "delete")
         assert tuple(alice.update(memory.id, retention="active")) == whole
         assert bank.state_hash() == before

@@ -193,7 +193,6 @@ class World:
     def _by_list(self, agent: str) -> Iterable[str]:
         own = self.bank.agent(agent)
         lists = [own.all(), own.get_pinned_memories(), own.all(retention=Retention.ARCHIVED)]
-        lists.append([each for number in range(40) if (each := own.find(number)) is not None])
         return [each.content for each in self.rng.choice(lists)]
 
     def _by_links(self, agent: str) -> Iterable[str]:

@@ -12,6 +12,7 @@ from model.memories import Rules
 
 from agents import MemoryBank, MemoryNotFound
 from agents.bank.history import rewind
+from agents.engine.read import nth
 from agents.memory.context import approximate_tokens, cost
 from tiermem.testing import SmallEmbedder
 
@@ -62,7 +63,7 @@ def test_a_longer_label_of_what_makes_room_counts_as_well(small: MemoryBank, how
         alice.update(three.id, retention="archived")
         alice.set_tier(three.id, "critical")
         alice.update(three.id, retention="active")
-    assert alice.find(1).tier.name == "IMPORTANT"
+    assert nth(alice.engine, "alice", 1).tier.name == "IMPORTANT"
     assert hot_tokens(small) <= TOKENS
 
 

@@ -529,10 +529,6 @@ class AgentMemory:
         with self.engine.using():
             return read.decay_score(self.engine, self.get(memory_id))
 
-    def find(self, sequence: int) -> Memory | None:
-        """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
-        return read.nth(self.engine, self.agent_id, sequence)
-
     def all(
         self,
         tier: TierLike | None = None,

@@ -429,7 +429,6 @@ class AsyncAgentMemory(_View[AgentMemory]):
     delete = _awaited(AgentMemory.delete)
     forget = _awaited(AgentMemory.forget)
     get = _awaited(AgentMemory.get)
-    find = _awaited(AgentMemory.find)
     all = _awaited(AgentMemory.all)
     count = _awaited(AgentMemory.count)
     history = _awaited(AgentMemory.history)

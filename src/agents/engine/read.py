@@ -1,9 +1,8 @@
 """Reading memories, wherever they are: resident, cold, archived or deleted."""
 
 from collections import deque
-from operator import index
 
-from ..errors import InvalidInput, MemoryNotFound
+from ..errors import MemoryNotFound
 from ..memory.new import check_key
 from ..memory.records import Memory, sequence_of
 from ..memory.tiers import Retention, Temperature, Tier
@@ -39,18 +38,9 @@ def find(bank: Engine, agent_id: str, memory_id: str, *, deleted: bool = False) 
 
 
 def nth(bank: Engine, agent_id: str, sequence: int) -> Memory | None:
-    """:meth:`AgentMemory.find`."""
-    try:
-        number = index(sequence)  # of NumPy's integers, too
-    except TypeError:
-        number = None
-    if number is None or isinstance(sequence, bool):
-        raise InvalidInput(
-            f"a memory's sequence number is a whole number, not {sequence!r:.40}",
-            hint="get() finds a memory by its id",
-        )
+    """An agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
     with bank.using():
-        memory = bank.state.memory(agent_id, number)
+        memory = bank.state.memory(agent_id, sequence)
         tick = bank.tick
     if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
         return None

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ..bank.memory_bank import MemoryBank
 from ..config.yaml_files import read_file
 from ..engine import write
+from ..engine.read import nth
 from ..errors import ConfigError, InvalidAgentId, InvalidInput, StoreError, TierFull
 from ..memory.metadata import RESERVED_METADATA_KEYS, KeptMetadata
 from ..memory.new import NewMemories, NewMemory
@@ -420,7 +421,7 @@ def _memories(bank: MemoryBank, news: Iterable[New]) -> Iterator[New]:
 
 def _is_moved(bank: MemoryBank, memory: Memory) -> bool:
     """Whether a memory is in another tier than it was, or was meant for."""
-    now = bank.agent(memory.agent_id).find(memory.sequence)
+    now = nth(bank.engine, memory.agent_id, memory.sequence)
     if now is None or now.retention is not Retention.ACTIVE:
         return False
     return now.tier is not memory.tier

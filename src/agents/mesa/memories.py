@@ -41,7 +41,7 @@ _LARGEST_SEED = 2**63 - 1
 # The memories of one agent in the bank, to look at
 
 READS = (
-    "all", "count", "decay_score", "explain", "find", "get", "get_pinned_memories",
+    "all", "count", "decay_score", "explain", "get", "get_pinned_memories",
     "get_relevant_memories", "groups", "heard", "history", "links", "search", "status", "trust_of",
 )  # fmt: skip
 """The methods of :class:`AgentMemory` that only read. Those that read notes also index them."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank, Tier
+from agents.engine.read import nth
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row, exported
 from embedders import Counting
@@ -117,7 +118,8 @@ def test_evidence_names_the_same_memories(tiermem: Command, other: Path, seed: i
         unknown, known = insight.evidence
         assert known == late.id
         assert unknown not in {rain.id, late.id, insight.id}
-        assert alice.find(1) == rain  # which has the id of what was archived, with the same seed
+        # It has the id of what was archived, with the same seed.
+        assert nth(alice.engine, "alice", 1) == rain
 
 
 def test_what_was_told_leads_to_its_teller_and_is_retracted(tiermem: Command, other: Path) -> None:

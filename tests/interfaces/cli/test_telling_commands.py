@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
+from agents.engine.read import nth
 
 Command = Callable[..., Any]
 BANK = "BANK"
@@ -134,7 +135,7 @@ def test_add_links_memories(tiermem: Command, folder: Path) -> None:
             "agent_X never cheats",
             "agent_X cheated once",
         }
-        first = alice.find(1)
+        first = nth(alice.engine, "alice", 1)
         assert first is not None
         assert len(alice.links(first.id).contradicts) == 1
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from agents import (
@@ -364,21 +363,3 @@ def test_repr_tells_whose_it_is(alice: AgentMemory) -> None:
     alice.add("a")
     assert "alice" in repr(alice)
     assert "1" in repr(alice)
-
-
-def test_a_memory_is_found_by_its_sequence_number(alice: AgentMemory) -> None:
-    alice.add_many(["a", "b"])
-    found = [alice.find(number) for number in (1, np.int64(2), 3, 0, -1, 2**70)]
-    assert [each and each.content for each in found] == ["a", "b", None, None, None, None]
-    for number in (1, 2):
-        alice.update(alice.find(number).id, retention="archived")  # type: ignore[union-attr]
-    alice.add("c", temperature="cold")
-    found = [alice.find(np.int64(number)) for number in (1, 2, 3)]  # type: ignore[arg-type]
-    assert [each and each.content for each in found] == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("sequence", [1.0, "x", "1", None, True, b"1", [1], np.array([1, 2])])
-def test_a_sequence_number_is_a_whole_number(alice: AgentMemory, sequence: Any) -> None:
-    alice.add("a")
-    with pytest.raises(InvalidInput, match="a memory's sequence number is a whole number, not"):
-        alice.find(sequence)

@@ -22,6 +22,7 @@ from agents import (
     Tier,
     TierFull,
 )
+from agents.engine.read import nth
 from agents.simulation.tick.loop import Loop
 from asking import asked, asker
 from banks import MANUAL, MakeBank, child, undone, value
@@ -91,7 +92,7 @@ def test_an_archived_memory_is_read_by_its_id_and_never_found(
     assert is_seen(alice, "gone")
     archived = alice.update(memory.id, retention="archived")
     assert archived.retention is ARCHIVED
-    assert alice.get(memory.id) == alice.find(memory.sequence) == archived
+    assert alice.get(memory.id) == nth(alice.engine, "alice", memory.sequence) == archived
     assert not is_seen(alice, "gone")
     assert [each.content for each in alice.all()] == ["here <1 0>"]
     assert alice.count() == 1
@@ -219,7 +220,7 @@ def test_a_deleted_memory_is_not_found_and_can_be_restored(
     memory = alice.add("gone <1 0>", "important", {"k": 1}, temperature=temperature)
     alice.delete(memory.id)
     assert not is_seen(alice, "gone")
-    assert alice.find(memory.sequence) is None
+    assert nth(alice.engine, "alice", memory.sequence) is None
     assert alice.count() == 0
     with pytest.raises(MemoryNotFound, match="it was deleted; restore it first"):
         alice.get(memory.id)
@@ -485,7 +486,7 @@ def test_a_forgotten_memory_is_gone_whatever_it_was(
     for call in calls:
         with pytest.raises(MemoryNotFound):
             call(memory.id)
-    assert alice.find(1) is None
+    assert nth(alice.engine, "alice", 1) is None
 
 
 def test_forgetting_another_agents_memory_is_memory_not_found(bank: MemoryBank) -> None:
@@ -731,7 +732,7 @@ def test_a_checkpoint_made_after_a_forget_lacks_it(
     with MemoryBank.restore(tmp_path / "after.tmck", tmp_path / "other", **own) as other:
         assert other.state_hash() == bank.state_hash()
         assert [each.content for each in other.agent("alice").all()] == ["first", "last"]
-        assert other.agent("alice").find(2) is None
+        assert nth(other.engine, "alice", 2) is None
         assert files_with(tmp_path / "other", "swordfish") == []
     assert b"swordfish" not in (tmp_path / "after.tmck").read_bytes()
 
@@ -748,7 +749,7 @@ def test_an_earlier_tick_still_opens_after_a_forget(
     with MemoryBank.at(folder, tick, embedder=Directions()) as past:
         assert past.tick == tick
         assert [each.content for each in past.agent("alice").all()] == ["first", "last"]
-        assert past.agent("alice").find(2) is None
+        assert nth(past.engine, "alice", 2) is None
 
 
 @pytest.mark.usefixtures("snapshots_on_close")

@@ -9,6 +9,7 @@ from note_banks import divergences, finish, found, market, note_texts
 
 from agents import MemoryBank, Retention
 from agents.bank import history
+from agents.engine.read import nth
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
@@ -111,7 +112,7 @@ def outdated(place: Path) -> None:
         alice.notes.write("MEMORY.md", "salt is dear\n")
         bank.advance(5)
         bank.sweep()
-        assert alice.find(1) is None
+        assert nth(alice.engine, "alice", 1) is None
         assert bank.engine.state.memory("alice", 1) is None
 
 
@@ -130,10 +131,10 @@ def test_chunks_that_are_gone_are_gone_after_a_snapshot_and_a_checkpoint(
     monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
     outdated(tmp_path / "bank")
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
-        assert bank.agent("alice").find(1) is None
+        assert nth(bank.engine, "alice", 1) is None
         bank.checkpoint(tmp_path / "one.tmck")
     with MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL) as bank:
-        assert bank.agent("alice").find(1) is None
+        assert nth(bank.engine, "alice", 1) is None
 
 
 def test_a_chunk_that_was_forgotten_later_is_indexed_again_after_going_back(

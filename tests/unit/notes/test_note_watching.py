@@ -13,6 +13,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.engine import engine
+from agents.engine.read import nth
 from agents.errors import BankClosed, ConfigError, InvalidInput, NoteRefused, StoreError
 from agents.notes import watching
 from agents.notes.index import Synced
@@ -124,7 +125,7 @@ def test_a_change_waits_for_what_follows_it(
         assert not happens_within(0.3, lambda: finds(bank, "tea <1 1>"))
         write(note, "coffee <1 1>")
         is_found(bank, "coffee <1 1>")
-    assert bank.agent("alice").find(2) is None  # tea never was a memory
+    assert nth(bank.engine, "alice", 2) is None  # tea never was a memory
 
 
 def test_the_settings_say_how_long_a_change_waits(

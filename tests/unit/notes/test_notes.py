@@ -10,6 +10,7 @@ import pytest
 from note_banks import found, note_texts
 
 from agents import AgentMemory, MemoryBank
+from agents.engine.read import nth
 from agents.errors import InvalidInput, InvalidTier, NoteRefused, TierFull
 from agents.memory.tiers import Retention
 from agents.notes.agent_notes import AgentNotes
@@ -378,7 +379,7 @@ def test_what_a_note_still_has_is_not_forgotten(
         alice.forget(memory.id)
     alice.notes.write("MEMORY.md", "no password\n")
     alice.forget(memory.id)
-    assert alice.find(memory.sequence) is None
+    assert nth(alice.engine, "alice", memory.sequence) is None
 
 
 def test_a_note_with_a_wrong_tier_is_read_and_replaced(notes: AgentNotes, file: Path) -> None:

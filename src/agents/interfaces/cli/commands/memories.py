@@ -385,8 +385,10 @@ def say_memory(memory: "AgentMemory", changed: "Memory", verb: str) -> None:
 
 def say_room(memory: "AgentMemory", before: "list[Memory]", changed: set[str]) -> None:
     """Print the memories that made room for the changed ones."""
+    from ....engine.read import nth
+
     for each in before:
-        now = memory.find(each.sequence)
+        now = nth(memory.engine, memory.agent_id, each.sequence)
         if now is None or now.retention is not Retention.ACTIVE or now.id in changed:
             continue
         if now.tier is not each.tier:

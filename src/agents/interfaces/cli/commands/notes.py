@@ -131,12 +131,14 @@ def notes(
 
 
 def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]:
+    from ....engine.read import nth
+
     kept = bank.engine.state.block(agent).notes
     rows = []
     for path in bank.agent(agent).notes.paths():
         note = kept[path]
         lines, size = length_of(path, note)
-        found = (bank.agent(agent).find(number) for number, _, _ in note.chunks)
+        found = (nth(bank.engine, agent, number) for number, _, _ in note.chunks)
         counts = Counter(memory.tier for memory in found if memory is not None)
         tiers = {TIER_NAMES[tier]: counts[tier] for tier in sorted(counts)}
         shown = ", ".join(f"{count} {name}" for name, count in tiers.items())
