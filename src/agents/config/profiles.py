@@ -57,8 +57,8 @@ class Renamed(NamedTuple):
     """The result's keys, as ``tools/profiles.py`` reads them, or the name of a shape; None: our
     result."""
     failed: Mapping[str, Any] | None
-    """The keys of the result of a call that could not be done, of which ``error`` says why; None:
-    the call fails."""
+    """The keys of the result of a call whose arguments our operation refuses, of which ``error``
+    says why; None: the call fails."""
     route: Mapping[str, Any]
     """What is other than in our HTTP route: method, path, status."""
     example: Mapping[str, Any]

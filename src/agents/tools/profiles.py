@@ -13,7 +13,7 @@ from ..bank.renaming import converted, put, with_defaults
 from ..config.profiles import Argument, Profile, Renamed, profile
 from ..config.settings import Settings
 from ..engine import clock
-from ..errors import ConfigError, EmbedderError, InvalidInput, NoteRefused
+from ..errors import ConfigError, InvalidInput, NoteRefused
 from ..memory.context import cost
 from ..memory.scopes import scope_of
 from .checking import Table, fitting, validator_of
@@ -171,7 +171,7 @@ def _run(
         ours = translation.ours(memory, given)
         try:
             result = translation.base.run(memory, ours)
-        except (InvalidInput, NoteRefused, EmbedderError) as error:
+        except (InvalidInput, NoteRefused) as error:  # the caller's own mistakes
             if failed is None:
                 raise
             told: dict[str, Any] = failed.read(_Call(memory, given), {"error": str(error)})
@@ -268,8 +268,11 @@ def _part(
     if (names := left.pop("without", None)) is not None:
         made = _then(made, lambda call, value: {k: v for k, v in value.items() if k not in names})
     if (values := left.pop("values", None)) is not None:
+        named = made.schema.get("enum")
         made = _then(made, lambda call, value: values.get(value, value))
-        made = made._replace(schema={})
+        made = made._replace(
+            schema={"enum": [values.get(each, each) for each in named]} if named else {}
+        )
     if (convert := left.pop("as", None)) is not None:
         if convert not in CONVERTERS:
             raise wrong(f"has {name} in its result, and there is no converter {convert}")

@@ -95,6 +95,21 @@ def test_the_settings_that_a_bank_keeps_count_as_settings(tiermem: Command) -> N
     assert tiermem("compact", "b", "--preset", "tiers").err == ""
 
 
+def test_a_profile_takes_its_documents_file_and_keys(tiermem: Command) -> None:
+    Path("theirs.yaml").write_text("memorySearch: {chunking: {tokens: 300}}\n")
+    flags = ("--profile", "openclaw", "-c", "theirs.yaml", "--set", "query.minScore=0.5")
+    done = tiermem("init", "b", *flags, "--set", "query.maxResults=6")
+    assert (done.code, done.err) == (
+        0,
+        "--set query.maxResults=6 changes nothing here: these settings are so already\n",
+    )
+    with MemoryBank.at("b") as bank:
+        notes = bank.settings.notes
+        assert (notes.chunk_tokens, notes.min_score, notes.max_results) == (300, 0.5, 6)
+        shown = tiermem("config", *flags, "--json").json
+        assert shown == bank.settings.to_dict() | {"clock": shown["clock"]}
+
+
 def test_a_secret_is_not_repeated(tiermem: Command) -> None:
     flag = "llm.config.api_key=sesame"
     done = tiermem("config", "--set", "llm.provider=openai", "--set", flag, "--set", flag)

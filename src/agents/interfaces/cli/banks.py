@@ -78,11 +78,16 @@ def served(
     return MemoryBank(opening.in_folder(folder))
 
 
-def tell_idle_in(bank: "MemoryBank", preset: str | None, assignments: Sequence[str] | None) -> None:
+def tell_idle_in(
+    bank: "MemoryBank",
+    preset: str | None,
+    assignments: Sequence[str] | None,
+    profile: str | None = None,
+) -> None:
     """Tell of the flags without which the bank would have the same settings."""
     load = bank.engine.settings_with
     if load is not None:
-        tell_idle(preset, assignments, load)
+        tell_idle(preset, assignments, load, profile=profile)
 
 
 @contextmanager

@@ -121,8 +121,9 @@ def tell_idle(
     assignments: Sequence[str] | None,
     load: "Callable[[list[str]], Settings]",
     tell: Callable[[str], None] | None = None,
+    profile: str | None = None,
 ) -> None:
-    """Tell of the flags without which ``load`` gives the same settings.
+    """Tell of the flags without which ``load`` gives the same settings, with the same profile.
 
     Without ``tell``, standard error gets it. The value of a provider's option may be a secret, and
     is not repeated.
@@ -136,9 +137,9 @@ def tell_idle(
         without.append((f"--set {shown}", (preset, [*chosen[:at], *chosen[at + 1 :]])))
     if preset is not None:
         without.append((f"--preset {preset}", (None, chosen)))
-    settings = load(flags(preset, chosen)) if without else None
+    settings = load(flags(preset, chosen, profile)) if without else None
     for flag, left in without:
-        if load(flags(*left)) == settings:
+        if load(flags(*left, profile)) == settings:
             tell(f"{flag} changes nothing here: these settings are so already")
 
 

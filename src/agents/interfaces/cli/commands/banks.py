@@ -44,7 +44,7 @@ def init(
     """
     _check_free(folder)
     with served(folder, file, preset, assignments, profile, create=True) as bank:
-        tell_idle_in(bank, preset, assignments)
+        tell_idle_in(bank, preset, assignments, profile)
         memory, store, clock = bank.settings.memory, bank.settings.store, bank.settings.clock
         embedder = bank.engine.embedder.embedder.name
     if as_json:
@@ -212,13 +212,14 @@ def _tell_pruned(chosen: "list[Memory]", dry_run: bool, as_json: bool) -> None:
 def config(
     file: Config = None,
     preset: Preset = None,
+    profile: Profile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Check settings, and print all of them as a bank or a run would use them.
 
-    The order is: the defaults, the file, --preset, then --set. The result, YAML or JSON, is a
-    file for --config.
+    The order is: the defaults, --profile, the file, --preset, then --set. The result, YAML or
+    JSON, is a file for --config.
     """
     import yaml
 
@@ -228,9 +229,9 @@ def config(
     def load(texts: list[str]) -> "Settings":
         return load_settings(file, assignments=texts)
 
-    settings = load(flags(preset, assignments))
+    settings = load(flags(preset, assignments, profile))
     check_providers(settings)
-    tell_idle(preset, assignments, load)
+    tell_idle(preset, assignments, load, profile=profile)
     shown = settings.to_dict(redact=True)
     if as_json:
         echo_json(shown)
