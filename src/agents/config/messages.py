@@ -67,7 +67,7 @@ def _reasons(
 ) -> dict[KeyPath, _Problem]:
     """The problems of an error, by path."""
     path: KeyPath = tuple(error.absolute_path)
-    shown = show_path(path)
+    shown = document.shown(path)
     schema = cast(dict[str, Any], error.schema)
     if error.validator == "additionalProperties":
         known = list(schema["properties"])

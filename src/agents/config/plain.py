@@ -34,6 +34,13 @@ class Document:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     written: dict[KeyPath, str] = field(default_factory=dict)
     """The characters in the file, for each value that is not text."""
+    theirs: dict[KeyPath, KeyPath] = field(default_factory=dict)
+    """The keys of a profile's document that stand for ours."""
+
+    def shown(self, path: KeyPath) -> str:
+        """``memory.max_pinned``, or the key of a profile's document with ours beside it."""
+        own = show_path(path)
+        return f"{show_path(self.theirs[path])} ({own})" if path in self.theirs else own
 
     def place(self, path: KeyPath) -> str:
         """``my.yaml:3`` where the line is known, else the source alone."""

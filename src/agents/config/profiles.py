@@ -252,9 +252,10 @@ def in_our_words(document: Document, profile: Profile) -> Document:
         section[place[-1]] = value if convert is None else CONVERTERS[convert](value)
         if path in lines:
             lines[place] = lines[path]
-        if path in written:
+        if path in written and convert is None:
             written[place] = written[path]
-    return Document(document.source, ours, lines, written)
+    names: dict[KeyPath, KeyPath] = {profile.config[path][0]: path for path in theirs}
+    return Document(document.source, ours, lines, written, names)
 
 
 def _without_theirs(

@@ -314,7 +314,14 @@ def test_its_other_settings_are_taken_where_its_own_file_has_them() -> None:
         ),
         ("channels: {}", "my.yaml:2: unknown key channels; known here: seed"),
         ("chunking: 3", "my.yaml:2: unknown key chunking"),
-        ("chunking: {tokens: many}", "my.yaml:2: notes.chunk_tokens must be a whole number"),
+        (
+            "chunking: {tokens: many}",
+            "my.yaml:2: chunking.tokens (notes.chunk_tokens) must be a whole number from 20 to",
+        ),
+        (
+            "sync: {watchDebounceMs: -500}",
+            "sync.watchDebounceMs (notes.watch_debounce) must be a number from 0 to 3600, not -0.5",
+        ),
         ("notes: 3\nchunking: {tokens: 3}", "my.yaml:2: notes must be a mapping"),
         (
             "chunking: {tokens: 300}\nmemorySearch: {chunking: {tokens: 301}}",
