@@ -33,6 +33,31 @@ def test_no_more_than_top_k_memories_come_even_if_more_are_pinned() -> None:
     assert memory.search("rule", filters=ANN, top_k=0) == {"results": []}
 
 
+def test_a_blank_query_asks_for_the_newest_by_tier() -> None:
+    memory = Memory()
+    for tier in ("low", "normal", "pinned", "normal"):
+        add(
+            memory, f"{tier} {len(memory.get_all(filters=ANN)['results'])}", metadata={"tier": tier}
+        )
+    newest = ["pinned 2", "normal 3", "normal 1", "low 0"]
+    for blank in ("", " "):
+        assert texts(memory.search(blank, filters=ANN)) == newest
+    assert texts(memory.search("", filters={**ANN, "tier": 0})) == newest[:1]
+    assert texts(memory.search("", filters=ANN, explain=True, threshold=0.9)) == newest
+
+
+def test_ids_beside_the_filters_and_limit_mean_what_they_mean_to_mem0_1() -> None:
+    memory = Memory()
+    for user in ("ann", "bob"):
+        for tier in (0, 0, 3):
+            add(memory, f"rule of {user}", metadata={"tier": tier}, user_id=user)
+    pinned = memory.search(query="", user_id="bob", filters={"tier": 0}, limit=5)
+    assert texts(pinned) == ["rule of bob"] * 2
+    assert [row["metadata"]["tier"] for row in pinned["results"]] == [0, 0]
+    assert texts(memory.search("rule", user_id="bob", limit=1)) == ["rule of bob"]
+    assert texts(memory.get_all(user_id="bob", filters={"user_id": "bob"})) == ["rule of bob"] * 3
+
+
 # What is kept
 
 
@@ -152,8 +177,10 @@ def test_errors_are_mem0s_and_ours(arguments: dict[str, Any], code: str) -> None
 @pytest.mark.parametrize(
     "call",
     [
-        lambda m: m.search("tea", user_id="ann"),
-        lambda m: m.search(" ", filters=ANN),
+        lambda m: m.search("tea", user_id="*"),
+        lambda m: m.search("tea", user_id="bob", filters=ANN),
+        lambda m: m.search("tea", user_id="a b"),
+        lambda m: m.search("", filters={"tier": 0}),
         lambda m: m.search(3, filters=ANN),
         lambda m: m.search("tea", filters={}),
         lambda m: m.search("tea", filters=ANN, threshold=2),
@@ -169,7 +196,7 @@ def test_errors_are_mem0s_and_ours(arguments: dict[str, Any], code: str) -> None
         lambda m: m.search("tea", filters={**ANN, "or": [{"day": 1}]}),
         lambda m: m.search("tea", filters={**ANN, 5: 1}),
         lambda m: m.get_all(filters={"user_id": "a b"}),
-        lambda m: m.get_all(run_id="r"),
+        lambda m: m.get_all(run_id="*"),
         lambda m: m.add("tea", user_id=" "),
         lambda m: m.add("tea", timestamp=3, **ANN),
         lambda m: m.add("tea", expiration_date="soon", **ANN),

@@ -24,7 +24,7 @@ from ..telling.groups import board_of
 from .filters import read_filters
 from .finding import Finder
 from .payloads import checked_date, id_of, item, kept, live, payload, rows_of, without_ids
-from .scopes import IDS, Scopes, checked_ids, owner_of, required
+from .scopes import Scopes, checked_id, checked_ids, owner_of, required
 
 logger = logging.getLogger(__name__)
 
@@ -185,8 +185,11 @@ class Memory:
         show_expired: bool = False,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """The memories that pass the filters, oldest first, ``top_k`` at most."""
-        _check_no_ids(kwargs, "get_all")
+        """The memories that pass the filters, oldest first, ``top_k`` at most.
+
+        As with mem0 1, ids may stand beside the filters, and ``limit`` means ``top_k``.
+        """
+        filters, top_k = _older(filters, top_k, kwargs)
         _check_numbers(None, top_k)
         ids, wanted = read_filters(filters)
         with self.bank.engine.using():
@@ -209,19 +212,21 @@ class Memory:
     ) -> dict[str, Any]:
         """The memories that match the query, ``top_k`` at most: pinned ones first, then the best.
 
-        ``threshold`` is the least score; pinned memories need none. ``rerank`` has no effect: the
-        bank ranks by meaning, by words and by tier already.
+        ``threshold`` is the least score; pinned memories need none. A blank query asks for the
+        newest memories by tier, and has no threshold. ``rerank`` has no effect: the bank ranks by
+        meaning, by words and by tier already. As with mem0 1, ids may stand beside the filters, and
+        ``limit`` means ``top_k``.
         """
         if reference_date is not None:
             raise InvalidInput("reference_date is not supported", hint="leave it out")
-        _check_no_ids(kwargs, "search")
+        filters, top_k = _older(filters, top_k, kwargs)
         _check_numbers(threshold, top_k)
         if not isinstance(query, str):
-            raise InvalidInput("Invalid query: must be a non-empty string.")
-        if not query.strip():
-            raise InvalidInput("Invalid query: cannot be empty or whitespace-only.")
+            raise InvalidInput("Invalid query: must be a string.")
         ids, wanted = read_filters(filters)
         least = 0.1 if threshold is None else float(threshold)
+        if not query.strip():
+            least = 0.0
         today = None if show_expired else self._today()
         with self.bank.engine.using():
             about = query.strip(), top_k, ids, wanted, least, today
@@ -364,12 +369,15 @@ class Memory:
         return None if agent is None else live(self.bank.engine, agent, str(memory_id))
 
 
-def _check_no_ids(given: Mapping[str, Any], call: str) -> None:
-    if wrong := set(IDS) & given.keys():
-        raise InvalidInput(
-            f"Top-level entity parameters {wrong} are not supported in {call}(). "
-            "Use filters={'user_id': '...'} instead."
-        )
+def _older(
+    filters: Mapping[str, Any] | None, top_k: int, given: Mapping[str, Any]
+) -> tuple[Mapping[str, Any] | None, int]:
+    """The filters and ``top_k`` of a call; mem0 1 has ids beside the filters, and ``limit``."""
+    ids = checked_ids(given)
+    for name in ids.keys() & (filters or {}).keys():
+        if checked_id((filters or {})[name], name) != ids[name]:
+            raise InvalidInput(f"{name} is given twice, and differs", hint="leave one of both out")
+    return ({**(filters or {}), **ids} if ids else filters), given.get("limit", top_k)
 
 
 def _check_numbers(threshold: Any, top_k: Any) -> None:
