@@ -29,7 +29,7 @@ from .errors import InvalidInput, InvalidMetadata, MemoryNotFound
 from .memory.context import line, render
 from .memory.metadata import check_metadata
 from .memory.records import KEY, VALUE, Hits, Memory, Scalar, shown
-from .memory.requests import check_text
+from .memory.requests import check_text, check_whole
 from .memory.scopes import NOWHERE, scope_of
 from .memory.sources import EVIDENCE, SOURCE
 from .memory.tiers import TierLike, parse_tier
@@ -47,6 +47,7 @@ __all__ = [
     "TierLike",
     "agent_id_of",
     "bank_of",
+    "check_whole",
     "clear",
     "count_tokens",
     "embedder_of",

@@ -45,6 +45,7 @@ GUIDES = (
     "howto/analyse",
     "howto/effect",
     "howto/telling",
+    "architecture/current/agents",
 )
 EXAMPLES = [
     match["code"]
