@@ -473,6 +473,7 @@ class AgentMemory:
         filters: Mapping[str, object] | None = None,
         session: str | int | None = None,
         include_cold: bool = True,
+        include_hot: bool = True,
     ) -> Recall:
         """Search memories of every temperature, and promote the memories that are needed again.
 
@@ -480,9 +481,11 @@ class AgentMemory:
         hot if its text is at least ``temperature.promote_threshold`` similar to the query, or if it
         was recalled ``promote_accesses`` times within ``promote_window``. A recall counts from the
         score ``temperature.min_score`` on. A blank query finds nothing. ``filters`` and
-        ``session`` are those of :meth:`search`.
+        ``session`` are those of :meth:`search`. Without ``include_hot``, what is in front of the
+        agent anyway takes no place.
         """
-        wanted = ("hot", "warm", "cold") if include_cold else ("hot", "warm")
+        hot, cold = ("hot",) * include_hot, ("cold",) * include_cold
+        wanted = (*hot, "warm", *cold)
         only = parse_filter(None, wanted, kinds, None, min_relevance, None, filters, session)
         if auto_promote is None:
             auto_promote = self.engine.settings.temperature.auto_promote

@@ -294,6 +294,10 @@ class TemperatureSettings:
     promote_threshold: Share = 0.85
     """recall() promotes a memory whose text is at least this similar (0 to 1) to the query. Its own
     text has the similarity 1, whatever other memories there are."""
+    promote_by: Literal["text", "passage"] = "text"
+    """What is compared with the query for it: the whole text (text), or, if it is nearer, the run
+    of its words that is nearest, about as long as the query (passage). Passages need the offline
+    embedder."""
     promote_accesses: Annotated[int, Within(1, 16)] = 3
     """recall() also promotes a memory that was recalled this often (1 to 16) within
     promote_window."""

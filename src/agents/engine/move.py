@@ -400,7 +400,8 @@ def recall(
         if not check_query(query).strip():
             return Recall((), (), (), ())
         hits, note = _recalled(bank, agent_id, query, limit, only, include_cold)
-        worthy, notes = recalled(bank, agent_id, query, hits, auto_promote=auto_promote)
+        alike = bank.search.likenesses(query, [hit.memory for hit in hits])
+        worthy, notes = recalled(bank, agent_id, query, hits, alike, auto_promote=auto_promote)
         if note:
             notes.insert(0, note)
         state = bank.state
@@ -416,6 +417,7 @@ def recall(
         ),
         tuple(notes),
         tuple(hit.match for hit in hits),
+        tuple(alike),
     )
 
 
@@ -424,12 +426,14 @@ def recalled(
     agent_id: str,
     query: str,
     hits: Sequence[Hit],
+    alike: Sequence[float] | None = None,
     *,
     auto_promote: bool | None = None,
 ) -> tuple[list[Memory], list[str]]:
     """Count what a recall gave as recalled; promote what is needed again, which is returned.
 
-    With it come notes about memories that are too large for hot.
+    ``alike`` says how alike the query and each hit are, if that is known. With what is promoted
+    come notes about memories that are too large for hot.
     """
     temperature = bank.settings.temperature
     counted = [hit for hit in hits if hit.score >= temperature.min_score]
@@ -440,7 +444,11 @@ def recalled(
         bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
     if auto_promote is None:
         auto_promote = temperature.auto_promote
-    worthy = _worthy(bank, agent_id, query, hits) if auto_promote else []
+    worthy: list[Memory] = []
+    if auto_promote:
+        if alike is None:
+            alike = bank.search.likenesses(query, [hit.memory for hit in hits])
+        worthy = _worthy(bank, agent_id, hits, alike)
     notes: list[str] = []
     if worthy:
         with bank.changing():
@@ -491,14 +499,16 @@ def _promote_all(bank: Engine, agent_id: str, memories: Sequence[Memory]) -> lis
     return [note for note in notes.values() if note is not None] + left.notes
 
 
-def _worthy(bank: Engine, agent_id: str, query: str, hits: Sequence[Hit]) -> list[Memory]:
+def _worthy(
+    bank: Engine, agent_id: str, hits: Sequence[Hit], alike: Sequence[float]
+) -> list[Memory]:
     """The found memories that a recall makes hot: like the query, or recalled often of late."""
     temperature = bank.settings.temperature
     since = bank.tick - bank.settings.clock.ticks(temperature.promote_window)
-    cooler = [hit for hit in hits if hit.memory.temperature is not Temperature.HOT]
-    alike = bank.search.likenesses(query, [hit.memory for hit in cooler])
     worthy = []
-    for hit, likeness in zip(cooler, alike, strict=True):
+    for hit, likeness in zip(hits, alike, strict=True):
+        if hit.memory.temperature is Temperature.HOT:
+            continue
         recalls = bank.state.recalls(agent_id, hit.memory.sequence)
         often = sum(tick >= since for tick in recalls) >= temperature.promote_accesses
         if likeness >= temperature.promote_threshold or (

@@ -317,6 +317,9 @@ class Recall(NamedTuple):
     matches: tuple[float | None, ...] = ()
     """For each memory, what ``min_relevance`` was compared with: the largest of the score, the
     similarity and the share of the query's words. None without ``min_relevance``."""
+    likenesses: tuple[float, ...] = ()
+    """How alike the query and each memory are, from 0 to 1, whatever other memories there are: what
+    ``temperature.promote_threshold`` is compared with."""
 
 
 class RuledMove(NamedTuple):

@@ -54,6 +54,15 @@ def relevance(record: float, accesses: int) -> float:
     return 1.0 - math.ldexp(_missing(record), -_uses(record, accesses))
 
 
+def mean_from(first: float, record: float, accesses: int) -> float:
+    """The running mean of the scores of a memory's uses, had it been ``first`` before the first.
+
+    >>> mean_from(1.0, 0.5, 0), mean_from(1.0, after_use(0.5, 0.25), 1)
+    (1.0, 0.625)
+    """
+    return min(record % 2, 1.0) + math.ldexp(first - 0.5, -accesses)
+
+
 def relevances(records: Floats, accesses: NDArray[np.int64]) -> Floats:
     """:func:`relevance` of many memories, to the same bits."""
     granted = np.floor(records / 2)

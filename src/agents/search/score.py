@@ -31,6 +31,7 @@ from ..storage.columns.sessions import Sessions
 from ..storage.columns.words import Query, Vocabulary
 from ..storage.embedding import CachedEmbedder, NoEmbedder, Quantised, quantise
 from ..storage.record import Record
+from .passages import likeness_of_passages
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -463,6 +464,8 @@ class QueryReader:
         self._vocabulary = Vocabulary(self._language)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
         self._words = embedder.words
+        by_passage = every.temperature.promote_by == "passage"
+        self._reads_passages = by_passage and embedder.is_additive
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> ReadQueries:
@@ -493,6 +496,12 @@ class QueryReader:
         """The vector of a text with all its words alike; zeros if it has none."""
         vector: Quantised = self._vectors_of([text], [None])[0][0]
         return vector
+
+    def passages(self, query: str, texts: Sequence[str]) -> list[float]:
+        """How alike a query and the best passage of each text are, if the settings ask for it."""
+        if not self._reads_passages:
+            return [0.0] * len(texts)
+        return likeness_of_passages(self._words, query, texts)
 
     def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
         """How well the words of a query match texts that are in no index."""

@@ -118,8 +118,13 @@ class Search:
         return Found(results, len(worded), accesses)
 
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
-        """How alike a query and each memory are, whatever other memories there are."""
-        return likenesses(self._state, query, self.reader.plain(query), memories)
+        """How alike a query and each memory are, whatever other memories there are.
+
+        With ``temperature.promote_by: passage``, the best passage of a memory may stand for it.
+        """
+        whole = likenesses(self._state, query, self.reader.plain(query), memories)
+        passages = self.reader.passages(query, [memory.content for memory in memories])
+        return [max(pair) for pair in zip(whole, passages, strict=True)]
 
     def cosines(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """The cosine of a query and each memory, from -1 to 1, with all words alike."""

@@ -33,11 +33,11 @@ def history(memory: AgentMemory, arguments: Json) -> Json:
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
     found = memory.recall(**arguments)
-    scored = zip(found.items, found.scores, found.matches, strict=True)
+    scored = zip(found.items, found.scores, found.likenesses, found.matches, strict=True)
     return {
         "results": [
-            {**shown(memory.engine, item), "score": score, **_match(match)}
-            for item, score, match in scored
+            {**shown(memory.engine, item), "score": score, "likeness": likeness, **_match(match)}
+            for item, score, likeness, match in scored
         ],
         "promoted": list(found.promoted),
         "notes": list(found.notes),

@@ -18,11 +18,11 @@ from .shapes import (
     KIND,
     LIMIT,
     MATCH,
-    MATCHED,
     MEMORY,
     MOST_SAID,
     NEW,
     QUERY,
+    RECALLED,
     RETENTION,
     SCORE,
     SCORED,
@@ -288,11 +288,12 @@ OPERATIONS: dict[str, Operation] = {
                     "session": _SESSION,
                     "filters": FILTERS,
                     "include_cold": typed("boolean", "Whether cold ones take part, as they do."),
+                    "include_hot": typed("boolean", "Whether hot ones take part, as they do."),
                 },
             ),
             object_of(
                 {
-                    "results": list_of(MATCHED),
+                    "results": list_of(RECALLED),
                     "promoted": list_of(ID),
                     "notes": _NOTES,
                 }

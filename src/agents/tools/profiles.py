@@ -16,6 +16,8 @@ from ..engine import clock
 from ..errors import ConfigError, InvalidInput, NoteRefused
 from ..memory.context import cost
 from ..memory.scopes import scope_of
+from ..memory.tiers import Temperature
+from ..rules.temperature import mean_from
 from .checking import Table, fitting, validator_of
 from .operations import OPERATIONS, Operation, Route
 from .shapes import Schema, list_of, object_of
@@ -391,18 +393,28 @@ def _fallback(memory: AgentMemory, note: str) -> dict[str, str] | None:
 
 
 def _tokens(memory: AgentMemory, identifier: str) -> int:
-    """The tokens that a memory takes in a context."""
-    return cost(memory.get(identifier), memory.engine.count_tokens)
+    """The tokens of a memory as the status counts them: a hot one is a line of a context."""
+    own, count = memory.get(identifier), memory.engine.count_tokens
+    return cost(own, count) if own.temperature is Temperature.HOT else count(own.content)
+
+
+def _relevance(memory: AgentMemory, identifier: str) -> float:
+    """1 for what is hot; else the mean of 1 and of the scores of recalls, the last counting half.
+
+    This is how ctx-sys counts: a new or promoted item has 1, and each recall takes the mean.
+    """
+    own = memory.get(identifier)
+    if own.temperature is Temperature.HOT:
+        return 1.0
+    record = memory.engine.state.use_record(memory.agent_id, own.sequence)
+    return round(mean_from(1.0, record, own.access_count), 6)
 
 
 CONVERTERS: Mapping[str, tuple[Callable[[AgentMemory, Any], Any], Schema]] = MappingProxyType(
     {
         "date": (_date, {"type": "string", "format": "date-time"}),
         "tokens": (_tokens, {"type": "integer"}),
-        "relevance": (
-            lambda memory, identifier: memory.get(identifier).relevance,
-            {"type": "number"},
-        ),
+        "relevance": (_relevance, {"type": "number"}),
         "model": (_model, {"type": "string"}),
         "fallback": (_fallback, {"type": "object"}),
         "count": (lambda memory, value: len(value), {"type": "integer"}),

@@ -132,7 +132,18 @@ _BESIDE: dict[str, Schema] = {
     ),
 }
 MEMORY = object_of(_SEEN, _BESIDE)
-MATCHED = object_of({**_SEEN, "score": {"type": "number"}}, {**_BESIDE, "match": MATCH})
+RECALLED = object_of(
+    {
+        **_SEEN,
+        "score": {"type": "number"},
+        "likeness": typed(
+            "number",
+            "How alike its text and the query are; temperature.promote_threshold is compared with "
+            "it.",
+        ),
+    },
+    {**_BESIDE, "match": MATCH},
+)
 SCORED = object_of(
     {**_SEEN, "score": {"type": "number"}, "boosted_score": {"type": "number"}},
     {**_BESIDE, "match": MATCH},

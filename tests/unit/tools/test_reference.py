@@ -82,7 +82,8 @@ def test_results_are_told_field_by_field() -> None:
     assert "Result: [a memory](#a-memory)." in section("store_memory")
     result = section("memory_recall").partition("\nResult:")[2]
     assert [row[0] for row in rows(result)[1:]] == [
-        "`results[]`", "`results[].score`", "`results[].match`", "`promoted`", "`notes`",
+        "`results[]`", "`results[].score`", "`results[].likeness`", "`results[].match`",
+        "`promoted`", "`notes`",
     ]  # fmt: skip
     assert "\nor\n" in section("memory_get")
     fields = [row[0].strip("`") for row in rows(section("memory_status"))[1:]]
