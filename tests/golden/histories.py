@@ -56,7 +56,7 @@ BANKS: dict[str, dict[str, Any]] = {
 NEWER = {
     Status: ("clock", "embedder", "store", "groups", "session"),
     **dict.fromkeys((Hit, Explanation, Finding), ("match",)),
-    Recall: ("matches",),
+    Recall: ("matches", "likenesses"),
 }
 """Fields that results have got since the histories were recorded."""
 STEPS = 400
