@@ -270,11 +270,9 @@ def _part(
     if (names := left.pop("without", None)) is not None:
         made = _then(made, lambda call, value: {k: v for k, v in value.items() if k not in names})
     if (values := left.pop("values", None)) is not None:
-        named = made.schema.get("enum")
+        named = dict.fromkeys(values.get(each, each) for each in made.schema.get("enum", ()))
         made = _then(made, lambda call, value: values.get(value, value))
-        made = made._replace(
-            schema={"enum": [values.get(each, each) for each in named]} if named else {}
-        )
+        made = made._replace(schema={"enum": list(named)} if named else {})
     if (convert := left.pop("as", None)) is not None:
         if convert not in CONVERTERS:
             raise wrong(f"has {name} in its result, and there is no converter {convert}")

@@ -88,6 +88,52 @@ def test_a_documents_key_has_the_line_where_it_is_written(tmp_path: Path) -> Non
         load_settings(file)
 
 
+@pytest.mark.parametrize(
+    ("name", "block"),
+    [
+        (
+            "fr-004",
+            """
+            memoryTiering:
+              hotMaxTokens: 2000
+              compactionOnSessionEnd: true
+              inactivePreferenceDays: 7
+              hotMaxFacts: 50
+            """,
+        ),
+        (
+            "ctx-sys",
+            """
+            # ctx-sys.yaml
+            agent:
+              memory:
+                hotTokenLimit: 4000
+                warmAccessThreshold: 3
+                promoteThreshold: 0.85
+                maxColdItems: 1000
+                autoSpillEnabled: true
+                autoPromoteEnabled: true
+            """,
+        ),
+        (
+            "openclaw",
+            """
+            chunking: {tokens: 400, overlap: 80}
+            sync: {onSessionStart: true, onSearch: true, watch: true, watchDebounceMs: 1500}
+            query: {maxResults: 6, minScore: 0.35, hybrid: {vectorWeight: 0.7, textWeight: 0.3}}
+            experimental: {sessionMemory: false}
+            """,
+        ),
+    ],
+)
+def test_the_block_of_a_document_says_what_its_profile_does(
+    name: str, block: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "their.yaml"
+    file.write_text(block)
+    assert load_settings(file, assignments=[f"profile={name}"]) == load_settings({"profile": name})
+
+
 def test_a_documents_key_is_an_assignment_and_a_keyword_too() -> None:
     loaded = load_settings(assignments=["profile=fr-004", "memoryTiering.hotMaxFacts=8"])
     assert loaded.temperature.hot_max_facts == 8
