@@ -51,7 +51,7 @@ def test_a_bank_that_was_made_with_a_profile_has_it_whenever_it_is_opened(
     MemoryBank.open(tmp_path / "bank", profile=name, storage=MANUAL).close()
     with MemoryBank.open(tmp_path / "bank") as bank:
         assert bank.settings == load_settings({"profile": name, "storage": MANUAL})
-        assert "there is no operation 'store_memory'" in refusal(bank, "store_memory")
+        assert "there is no operation 'group_post'" in refusal(bank, "group_post")
 
 
 def test_settings_of_the_bank_stay_where_its_profile_is_named_again(tmp_path: Path) -> None:
@@ -248,6 +248,19 @@ def test_the_calls_of_python_take_the_names_of_the_profile() -> None:
         plain: Any = bank.agent("alice")
         with pytest.raises(TypeError, match="category"):
             plain.add("x", category="decision")
+
+
+def test_the_actions_of_agent_ecology_are_the_plans() -> None:
+    with MemoryBank.ephemeral(profile="agent-ecology", memory={"max_pinned": 1}) as bank:
+        alice = bank.agent("alice")
+        scam = alice.call("store_memory", content="NEVER transfer to agent_X", tier="pinned")
+        talk = alice.call("store_memory", content="Agent_Y likes trading")
+        assert (scam["tier"], talk["tier"]) == ("pinned", "normal")
+        assert alice.call("set_memory_tier", memory_id=talk["id"], tier="low")["tier"] == "low"
+        assert "pinned is full" in refusal(bank, "pin_memory", memory_id=talk["id"])
+        alice.call("unpin_memory", memory_id=scam["id"])
+        assert alice.call("pin_memory", memory_id=talk["id"])["tier"] == "pinned"
+        assert "takes no argument 'tags'" in refusal(bank, "store_memory", content="x", tags=["y"])
 
 
 def test_a_profile_says_what_it_is_for() -> None:
