@@ -82,8 +82,10 @@ class Finder:
                 most = min(limit, self._most(agent))
                 request = SearchRequest([agent], [query], most, None, only, bare=True)
                 (rows,) = self._bank.engine.found(request).accesses
-                shown = [] if rows.rows is None else rows.rows[:limit].tolist()
-                outlines = self._bank.engine.state.block(agent).outlines(shown)
+                if rows.rows is None:
+                    return []
+                block, numbers = self._bank.engine.state.block(agent), rows.sequences.tolist()
+                outlines = block.outlines(rows.rows[:limit], numbers)
                 return list(zip(outlines, rows.scores.tolist(), strict=False))
         hits = self.best(query, limit, ids, wanted, least, today)
         return [(hit.memory, hit.score) for hit in hits]

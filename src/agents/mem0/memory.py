@@ -14,11 +14,10 @@ from ..bank.agent_memory import AgentMemory
 from ..bank.async_bank import AsyncMemoryBank
 from ..bank.memory_bank import MemoryBank
 from ..engine.upkeep import forget_unused_names
-from ..engine.write import extract
+from ..engine.write import add_many, extract
 from ..errors import ConfigError, ExtractionError, InvalidInput
 from ..memory.records import Memory as Record
 from ..memory.tiers import Retention, Tier
-from ..storage.columns.agent_columns import Outline
 from ..storage.mem0.package import extraction_failed, invalid_request
 from ..telling.groups import board_of
 from .filters import read_filters
@@ -138,21 +137,20 @@ class Memory:
         """Store texts, each with what its message says beside it; results as mem0 gives them."""
         if not texts:
             return []
-        agent = self.bank.agent(self._scopes.agent_id(ids))
-        owner = owner_of(ids)
+        owner, agent_id, bank = owner_of(ids), self._scopes.agent_id(ids), self.bank.engine
         rest = {name: value for name, value in ids.items() if name != owner.name}
         rows = []
         for text, said_so in texts:
             times = {} if "created_at" in entries else {"created_at": self._now().isoformat()}
             metadata, value, tier = kept({**entries, **times, **said_so, **rest})
             options = {"kind": kind, "value": value or None}
-            rows.append((text, tier, metadata, options))
-        if text_of(agent.agent_id) is not None:
-            stored = agent.add_many(rows)
+            rows.append((agent_id, text, tier, metadata, options))
+        if text_of(agent_id) is not None:
+            stored = add_many(bank, rows)
         else:
-            with self.bank.transaction():  # the bank keeps the owner's long name as well
+            with bank.changing():  # the bank keeps the owner's long name as well
                 self._scopes.keep(owner)
-                stored = agent.add_many(rows)
+                stored = add_many(bank, rows)
         return [
             {"id": id_of(memory), "memory": memory.content, "event": "ADD"}
             | ({"actor_id": more.get("actor_id"), "role": more["role"]} if more else {})
@@ -174,7 +172,8 @@ class Memory:
         """The memory with this id; None if there is none."""
         with self.bank.engine.using():
             memory = self._live(memory_id)
-            return None if memory is None else self._item(memory, score=None)
+            owner = self._scopes.owner
+            return None if memory is None else item(memory, owner(memory.agent_id), score=None)
 
     def get_all(
         self,
@@ -194,7 +193,8 @@ class Memory:
         ids, wanted = read_filters(filters)
         with self.bank.engine.using():
             memories = self._finder.all(ids, wanted, None if show_expired else self._today())
-            return {"results": [self._item(memory) for memory in memories[:top_k]]}
+            owner = self._scopes.owner
+            return {"results": [item(own, owner(own.agent_id)) for own in memories[:top_k]]}
 
     def search(
         self,
@@ -229,16 +229,20 @@ class Memory:
             least = 0.0
         today = None if show_expired else self._today()
         with self.bank.engine.using():
-            about = query.strip(), top_k, ids, wanted, least, today
+            about, owner = (query.strip(), top_k, ids, wanted, least, today), self._scopes.owner
             if explain:
                 hits = self._finder.best(*about)
-                results = [self._item(hit.memory, score=hit.score) for hit in hits]
+                results = [
+                    item(hit.memory, owner(hit.memory.agent_id), score=hit.score) for hit in hits
+                ]
                 details = self._finder.details(query.strip(), hits, least)
                 for result, parts in zip(results, details, strict=True):
                     result["score_details"] = parts
             else:
-                memories = self._finder.scored(*about)
-                results = [self._item(memory, score=score) for memory, score in memories]
+                results = [
+                    item(memory, owner(memory.agent_id), score=score)
+                    for memory, score in self._finder.scored(*about)
+                ]
         return {"results": results}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -359,9 +363,6 @@ class Memory:
 
     def _agent(self, memory: Record) -> AgentMemory:
         return self.bank.agent(memory.agent_id)
-
-    def _item(self, memory: Record | Outline, **score: float | None) -> dict[str, Any]:
-        return item(memory, self._scopes.owner(memory.agent_id), **score)
 
     def _live(self, memory_id: object) -> Record | None:
         """The active memory that an id of mem0's stands for."""

@@ -34,6 +34,7 @@ _DERIVED: Final = frozenset({"data", "hash", "id", "text_lemmatized", "updated_a
 """What mem0 sets itself; metadata with these names is lost."""
 _OF_THE_BANK: Final = frozenset({KEY, VALUE, SOURCE})
 """Metadata that the bank keeps for itself."""
+_json = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one for each call
 _IDENTITY = frozenset({*IDS, "actor_id"})
 _MOST_FLAT = 12_000
 """How many bytes of metadata stay flat; the bank takes 16,384 with the names of its own."""
@@ -171,7 +172,7 @@ def checked_date(value: Any) -> str | None:
 
 def _size(flat: Mapping[str, Scalar]) -> int:
     """How many bytes of JSON it is: as many as its entries are one by one."""
-    return len(json.dumps(flat, ensure_ascii=False).encode(errors="surrogatepass"))
+    return len(_json(flat).encode(errors="surrogatepass"))
 
 
 def _is_scalar(value: Any) -> bool:

@@ -3,8 +3,7 @@
 import functools
 import json
 import math
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from ..errors import InvalidContent, InvalidInput, InvalidMetadata
@@ -126,7 +125,7 @@ def check_metadata(metadata: object) -> KeptMetadata | None:
         raise InvalidMetadata(f"metadata is a mapping, not {type(metadata).__name__}")
     if not metadata:
         return None
-    return _checked(metadata)
+    return _checked(metadata, KeptMetadata)
 
 
 @final
@@ -142,9 +141,7 @@ class SharedMetadata:
         remember = functools.lru_cache(maxsize=_MOST_SHARED, typed=True)
         kept = remember(lambda *flat: KeptMetadata(_unflat(flat)))
         self._kept = kept
-        self._checked = remember(
-            lambda *flat: kept(*chain.from_iterable(_checked(_unflat(flat)).items()))
-        )
+        self._checked = remember(lambda *flat: _checked(_unflat(flat), self.keep))
 
     def check(self, metadata: object) -> KeptMetadata | None:
         """The result or the error of :func:`check_metadata`."""
@@ -182,9 +179,11 @@ def _unflat(flat: Sequence[Any]) -> dict[str, Scalar]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
+def _checked(
+    metadata: Mapping[str, Scalar], keep: Callable[[Mapping[str, Scalar]], KeptMetadata]
+) -> KeptMetadata:
     plain = {key: _checked_entry(key, value) for key, value in metadata.items()}
-    kept = KeptMetadata({key: plain[key] for key in sorted(plain)})
+    kept = keep({key: plain[key] for key in sorted(plain)})
     size = len(kept.json.encode())
     if VALUE in kept:
         check_value_text(kept[VALUE])

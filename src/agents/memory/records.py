@@ -288,9 +288,15 @@ class Traits(NamedTuple):
 
 def traits(kind: str, tags: tuple[str, ...]) -> Traits:
     """The traits with this checked kind and these checked tags."""
+    return _WITHOUT_TAGS.get((kind, tags)) or _traits(kind, tags)
+
+
+def _traits(kind: str, tags: tuple[str, ...]) -> Traits:
     return Traits(kind, tags, json.dumps([kind, tags], ensure_ascii=False, separators=(",", ":")))
 
 
+_NO_TAGS: tuple[str, ...] = ()
+_WITHOUT_TAGS = MappingProxyType({(kind, _NO_TAGS): _traits(kind, _NO_TAGS) for kind in KINDS})
 PLAIN = traits("fact", ())
 """The traits of a memory without options."""
 

@@ -17,7 +17,7 @@ from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
 from ..rules.ranking import EXCLUDED, Boosts, Floats, Ranked, rank, rank_one
 from ..storage.columns.agent_columns import AgentColumns
-from ..storage.embedding import Quantised, norms, products
+from ..storage.embedding import Quantised, norm, norms, products
 from ..storage.state.state import Accesses, State, split_by_count
 from .request import Scope, pinned_in
 from .score import ReadQueries
@@ -496,7 +496,7 @@ def similarities(
     ``lengths`` are those of the rows, if they are known.
     """
     row_lengths = norms(vectors) if lengths is None else lengths
-    scores: NDArray[np.float64] = products(vectors, query) / (row_lengths * norms(query[None])[0])
+    scores: NDArray[np.float64] = products(vectors, query) / (row_lengths * norm(query))
     return np.minimum(np.maximum(scores, 0.0, out=scores), 1.0, out=scores)
 
 
@@ -557,7 +557,7 @@ def cosines(state: State, query_vector: Quantised, memories: Sequence[Memory]) -
     if not memories or not query_vector.any():
         return [0.0] * len(memories)
     vectors = np.stack([state.vector(memory.agent_id, memory.sequence) for memory in memories])
-    lengths = norms(vectors) * norms(query_vector[None])[0]
+    lengths = norms(vectors) * norm(query_vector)
     return [
         round(cosine, _DIGITS) for cosine in (products(vectors, query_vector) / lengths).tolist()
     ]

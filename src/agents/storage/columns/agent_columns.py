@@ -236,20 +236,18 @@ class AgentColumns:
             for row in [start + row for row in rows]
         ]
 
-    def outlines(self, rows: Iterable[int]) -> list[Outline]:
+    def outlines(self, rows: NDArray[np.intp], sequences: Iterable[int]) -> list[Outline]:
         """The memories in these rows of the table, in a third of the time of :meth:`memories`."""
-        table, agent_id, prefix = self.table, self.agent_id, self.prefix
-        numbers, tiers, metadata = table.flat_numbers, table.tiers.item, table.metadata
-        return [
-            Outline(
-                prefix + sequence_digits(numbers[WIDTH * row]),
-                agent_id,
-                table.contents[row],
-                _TIERS[tiers(row)],
-                metadata[row] or NO_METADATA,
-            )
-            for row in rows
-        ]
+        table = self.table
+        fields = zip(
+            map(self.prefix.__add__, map(sequence_digits, sequences)),  # memory_id()
+            repeat(self.agent_id),
+            table.contents.take(rows).tolist(),
+            map(_TIERS.__getitem__, table.tiers.take(rows).tolist()),
+            [kept or NO_METADATA for kept in table.metadata.take(rows).tolist()],
+            strict=False,
+        )
+        return list(map(tuple.__new__, repeat(Outline), fields))  # Outline(…), at half its cost
 
     def memory(self, row: int) -> Memory:
         """The memory in a row."""

@@ -5,6 +5,7 @@ It tells damage from a full disk, and a write is whole or not there.
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -321,7 +322,7 @@ def _digest(key: str, value: str) -> bytes:
 def _identity(path: Path) -> tuple[int, int] | None:
     """The device and the number of the file at a path; None if there is no file."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # before each commit: path.stat() takes twice as long
     except OSError:
         return None
     return found.st_dev, found.st_ino

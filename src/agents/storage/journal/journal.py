@@ -237,7 +237,8 @@ class Journal:
                 )
                 if attachment and row:
                     self.attachments.write(row, attachment.log, digest)
-                self._db.executemany(_EMBEDDING, embeddings.items())
+                if embeddings:
+                    self._db.executemany(_EMBEDDING, embeddings.items())
                 if shelf:
                     self.shelf.write(self.head + 1, shelf)
                     self.file.put({"shelf_sum": _hex(shelf_sum)})

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence, Set
 from contextlib import nullcontext
 from itertools import count
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -521,7 +522,7 @@ class Ledger:
         if changes:
             shelf.clear()
         self._since_snapshot += len(pending.events)
-        self.totals = Changes(*map(sum, zip(self.totals, pending.changes(), strict=True)))
+        self.totals = Changes._make(map(add, self.totals, pending.changes()))
         self._forget_pending()
         self.unsaved_embeddings.clear()
 

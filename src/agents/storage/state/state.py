@@ -228,7 +228,8 @@ class State:
 
     def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
         """Apply events that add memories, with their vectors and the lengths of these."""
-        counts = Counter(new.agents)
+        # To count one, Counter asks what it is, for as long as one row is written.
+        counts = Counter(new.agents) if len(new.agents) > 1 else dict.fromkeys(new.agents, 1)
         self.blocks.add(counts, new, self.tick, vectors, lengths)
         self.touch(counts)
         if new.starts.count(None) == len(new.starts):
