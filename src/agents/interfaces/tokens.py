@@ -87,7 +87,7 @@ def create(
             f"a token's permission is read, write, tell or advance, not {permission!r:.40}"
         )
     if agent_id is None and scope == NOWHERE:
-        raise InvalidInput("whose memory does the token open?", hint="give an agent, or a project")
+        raise InvalidInput("whose memory does the token open?", hint="name an agent, or a project")
     owner = "" if agent_id is None else scope.agent_id(agent_id)
     within = scope_of(owner) if owner else scope
     if permission == "advance" and within != NOWHERE:
