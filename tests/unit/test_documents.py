@@ -45,6 +45,7 @@ GUIDES = (
     "howto/analyse",
     "howto/effect",
     "howto/telling",
+    "howto/profiles",
     "architecture/current/agents",
 )
 EXAMPLES = [
