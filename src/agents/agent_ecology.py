@@ -8,7 +8,7 @@ can't be read, raises its error: an empty result never stands for one.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
 from threading import Lock
@@ -26,6 +26,7 @@ from .adapting import (
     fitted,
     flat,
     given_metadata,
+    glance,
     remove,
     render,
 )
@@ -236,8 +237,9 @@ class ArtifactMemory(_Ecology):
     def __init__(self, store: Any, max_history: int = 100, **memory: object) -> None:
         self._most = check_whole("max_history", max_history, 1)
         self._artifacts: Any = None
-        self._left: dict[str, str] = {}
-        """By agent, the content of its artifact as it was left."""
+        self._left: dict[str, tuple[str, Hashable]] = {}
+        """By agent, the content of its artifact as it was left, and a glance at its memories: after
+        an undone transaction, they are not what the artifact has."""
         if callable(getattr(store, "get", None)):
             # Only the pinned memories of artifacts have a cap.
             settings = {**_REJECT, "max_critical": self._most, **memory}
@@ -327,14 +329,14 @@ class ArtifactMemory(_Ecology):
     def _look(self, agent_id: str, agent: Memories) -> None:
         """Read the agent's artifact, if it is not as it was left."""
         artifact = self._artifact(agent_id)
-        if artifact is not None and artifact.content != self._left.get(agent_id):
+        if artifact is not None and (artifact.content, glance(agent)) != self._left.get(agent_id):
             content = _content_of(self._name(agent_id), artifact.content)
             with self.bank.transaction():
                 clear(agent)
                 agent.add_many([_row(each) for each in content.get("history", [])])
                 for key, value in content.get("knowledge", {}).items():
                     _learn(agent, key, value)
-            self._left[agent_id] = artifact.content
+            self._left[agent_id] = artifact.content, glance(agent)
 
     def _changed(self, agent_id: str, agent: Memories) -> None:
         """Delete what is beyond the most, and write the agent's artifact."""
@@ -344,7 +346,7 @@ class ArtifactMemory(_Ecology):
             remove(agent, memory)
         if self._artifacts is None:
             return
-        text, artifact = json.dumps(self._get_memory_content(agent_id)), self._artifact(agent_id)
+        text, artifact = json.dumps(_content(agent)), self._artifact(agent_id)
         if artifact is not None:
             artifact.content = text
         else:
@@ -358,7 +360,7 @@ class ArtifactMemory(_Ecology):
                 created_by=agent_id,
                 policy=nobody,
             )
-        self._left[agent_id] = text
+        self._left[agent_id] = text, glance(agent)
 
     def _artifact(self, agent_id: str) -> Any:
         return None if self._artifacts is None else self._artifacts.get(self._name(agent_id))
@@ -370,8 +372,7 @@ class ArtifactMemory(_Ecology):
 
     def _get_memory_content(self, agent_id: str) -> dict[str, Any]:
         """What an artifact has; agent_ecology2's own tests look at it by this name."""
-        agent = self._agent(agent_id)
-        return {"history": [_entry(each) for each in _history(agent)], "knowledge": _known(agent)}
+        return _content(self._agent(agent_id))
 
 
 # The one memory of a process
@@ -444,6 +445,11 @@ def _told(action_type: str, details: str, success: bool) -> str:
 def _history(agent: Memories) -> list[Memory]:
     """The agent's memories, oldest first, without its notes and what it knows by name."""
     return [each for each in agent.all() if each.kind != "note" and _KNOWLEDGE not in each.tags]
+
+
+def _content(agent: Memories) -> dict[str, Any]:
+    """All that an artifact has of an agent."""
+    return {"history": [_entry(each) for each in _history(agent)], "knowledge": _known(agent)}
 
 
 def _entry(memory: Memory) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -361,6 +362,20 @@ def test_an_artifact_that_others_write_is_read_again() -> None:
     first, second = memory.get_all_memories("alice")
     assert first == {**entry, "memory_type": "custom"}
     assert second["content"] == "mine again"
+
+
+def test_what_is_undone_loses_nothing_of_an_artifact() -> None:
+    store = Artifacts()
+    ArtifactMemory(store).add("alice", "hello")
+    memory = ArtifactMemory(store.copy())
+    assert "error" in memory.add("alice", " ")
+    assert [each["content"] for each in memory.get_all_memories("alice")] == ["hello"]
+    with suppress(KeyError), memory.bank.transaction():
+        memory.add("alice", "again")
+        raise KeyError
+    memory.add("alice", "later")
+    told = [each["content"] for each in memory.get_all_memories("alice")]
+    assert told == ["hello", "again", "later"]  # the artifact had it
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"history": 3}', '{"history": [{"tier": 1}]}'])
