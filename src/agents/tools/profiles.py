@@ -415,6 +415,10 @@ CONVERTERS: Mapping[str, tuple[Callable[[AgentMemory, Any], Any], Schema]] = Map
         "relevance": (_relevance, {"type": "number"}),
         "model": (_model, {"type": "string"}),
         "fallback": (_fallback, {"type": "object"}),
+        "target": (
+            lambda memory, moved: "warm" if not moved or "warm" in moved.values() else "cold",
+            {"type": "string"},
+        ),
         "count": (lambda memory, value: len(value), {"type": "integer"}),
         "names": (lambda memory, value: list(value), list_of({"type": "string"})),
         "percent": (lambda memory, share: round(100 * share, 4), {"type": "number"}),
