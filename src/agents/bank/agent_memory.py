@@ -229,6 +229,7 @@ class AgentMemory:
 
     # Changing
 
+    @named_by_profile("memory_update")
     def update(
         self,
         memory_id: str,
@@ -661,6 +662,7 @@ class AgentMemory:
                 )
             return render(Hits(bank.search.front(self.agent_id, hot, only)))
 
+    @named_by_profile("memory_query")
     def explain(
         self,
         /,

@@ -147,14 +147,17 @@ def named_by_profile(does: str) -> Callable[[_Method[Agent, P, T]], _Method[Agen
     """
 
     def decorated(method: _Method[Agent, P, T]) -> _Method[Agent, P, T]:
-        names = tuple(inspect.signature(method).parameters)[1:]
+        parameters = inspect.signature(method).parameters
+        names = tuple(parameters)[1:]
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
         @functools.wraps(method)
         def called(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
             name = self.engine.settings.profile
             if name is not None and (operation := _doing(name, does)) is not None:
                 given = names[: len(args)]
-                kwargs = _ours(self, operation, kwargs, given, names)  # type: ignore[assignment]
+                known = None if takes_all else names
+                kwargs = _ours(self, operation, kwargs, given, known)  # type: ignore[assignment]
             return method(self, *args, **kwargs)
 
         return called
@@ -173,18 +176,22 @@ def _ours(
     operation: Renamed,
     kwargs: Mapping[str, Any],
     given: tuple[str, ...],
-    known: tuple[str, ...],
+    known: tuple[str, ...] | None,
 ) -> dict[str, Any]:
-    """The keyword arguments of a method under our names; ``given`` are those by position."""
+    """The keyword arguments of a method under our names; ``given`` are those by position.
+
+    ``known`` are the names that the method takes; None if it takes all.
+    """
     ours = dict(kwargs)
     for argument in operation.arguments:
         is_same = argument.name == argument.ours
         place = argument.ours.partition(".")[0]
-        if place not in known:
+        if known is not None and place not in known:
             continue
         if argument.name in kwargs and not is_same:
             value = kwargs[argument.name]
-            if argument.name in known and not _is_theirs(argument, value):
+            is_ours = bool(argument.values) if known is None else argument.name in known
+            if is_ours and not _is_theirs(argument, value):
                 continue  # the name is ours as well, and so is the value
             if argument.ours in kwargs or place in given:
                 raise InvalidInput(

@@ -67,7 +67,7 @@ def test_settings_of_the_bank_stay_where_its_profile_is_named_again(tmp_path: Pa
 
 def test_the_users_own_settings_beat_the_profile() -> None:
     loaded = load_settings({"temperature": {"initial": "cold"}}, overrides={"profile": "ctx-sys"})
-    assert (loaded.temperature.initial, loaded.temperature.hot_max_tokens) == ("cold", 4000)
+    assert (loaded.temperature.initial, loaded.temperature.session_max_tokens) == ("cold", 4000)
     loaded = load_settings(preset="lifetime", overrides={"profile": "ctx-sys"})
     assert loaded.temperature.warm_access_threshold == 0
     assert load_settings(loaded).profile == "ctx-sys"

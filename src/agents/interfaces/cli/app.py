@@ -168,6 +168,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("pin", "memories:pin", "Pin a memory: every search finds it first."),
         ("unpin", "memories:unpin", "Move a pinned memory to another tier."),
         ("forget", "memories:forget", "Delete memories, or purge them for good."),
+        ("call", "memories:call", "Do an operation of the reference, or of a profile."),
         ("notes", "notes:notes", "List, search, print, write or index notes of an agent."),
         ("social tell", "social:tell", "Let an agent tell others a memory, or take it back."),
         ("social believe", "social:believe", "Set how much an agent trusts another."),

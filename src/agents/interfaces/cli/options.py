@@ -228,8 +228,12 @@ def with_fields(command: _Command) -> _Command:
     return command
 
 
+ALSO = {"kind": ("--category",)}
+"""What profiles call an option: a command is read before its bank, and the bank's profile, is."""
+
+
 def _parameter(field: Field) -> Parameter:
-    schema, names = field.schema, [f"--{field.name}"]
+    schema, names = field.schema, [f"--{field.name}", *ALSO.get(field.name, ())]
     text, more = field.option or schema["description"], dict[str, Any]()
     kind: Any = str | None
     if schema["type"] == "integer":

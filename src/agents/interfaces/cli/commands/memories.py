@@ -1,5 +1,6 @@
-"""Commands on the memories of one agent: add, update, search, pin, unpin, forget."""
+"""Commands on the memories of one agent: add, update, search, pin, unpin, forget, call."""
 
+import json
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from ..banks import (
     storing,
 )
 from ..options import (
+    ALSO,
     AsJson,
     BankFolder,
     Limit,
@@ -85,10 +87,7 @@ def add(
         before = ranked(memory)
         with storing(bank, lambda: tell_change(memory, new, before, "remembers", as_json)):
             new = memory.add(
-                text,
-                None if tier is None else tier_of(tier),
-                labels,
-                **given,
+                text, tier=None if tier is None else tier_of(tier), metadata=labels, **given
             )
 
 
@@ -168,7 +167,9 @@ def search(
     temperatures: Annotated[
         list[str] | None, Option("--temperature", help="Only memories that are hot, warm or cold.")
     ] = None,
-    kinds: Annotated[list[str] | None, Option("--kind", help="Only memories of this kind.")] = None,
+    kinds: Annotated[
+        list[str] | None, Option("--kind", *ALSO["kind"], help="Only memories of this kind.")
+    ] = None,
     tags: Annotated[list[str] | None, Option("--tag", help="Only memories with this tag.")] = None,
     min_score: Annotated[
         float | None,
@@ -348,6 +349,31 @@ def forget(
         ids = [*chosen, "--retention", "active"]
         back = join(["tiermem", "update", str(folder), "--agent", agent, *ids])
         say(f"for {counted(grace, 'tick')} (retention.grace), this brings {it} back: {back}")
+
+
+def call(
+    folder: BankFolder,
+    agent: Whose,
+    name: Annotated[str, Argument(metavar="OPERATION", help="Such as memory_status.")],
+    arguments: Annotated[
+        str, Argument(metavar="JSON", help="Its arguments, as a JSON object.")
+    ] = "{}",
+) -> None:
+    """Do an operation of the bank, or of the bank's profile, and print its result as JSON.
+
+    The operations are in docs/reference.md; a bank with a profile has those of the profile.
+    """
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{arguments!r:.80} is not JSON: {error!s:.80}", hint="write it as in '{\"limit\": 3}'"
+        ) from None
+    from ....tools.calling import run
+
+    with changed(folder) as bank:
+        result = run(bank.agent(agent), name, given)
+    echo_json(result)
 
 
 # What is said about a changed memory
