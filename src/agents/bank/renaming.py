@@ -154,10 +154,10 @@ def named_by_profile(does: str) -> Callable[[_Method[Agent, P, T]], _Method[Agen
         @functools.wraps(method)
         def called(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
             name = self.engine.settings.profile
-            if name is not None and (operation := _doing(name, does)) is not None:
+            if name is not None and (operation := doing(name, does)) is not None:
                 given = names[: len(args)]
                 known = None if takes_all else names
-                kwargs = _ours(self, operation, kwargs, given, known)  # type: ignore[assignment]
+                kwargs = under_our_names(self, operation, kwargs, given, known)  # type: ignore[assignment]
             return method(self, *args, **kwargs)
 
         return called
@@ -165,22 +165,23 @@ def named_by_profile(does: str) -> Callable[[_Method[Agent, P, T]], _Method[Agen
     return decorated
 
 
-def _doing(profile_name: str, does: str) -> Renamed | None:
+def doing(profile_name: str, does: str) -> Renamed | None:
     """The profile's operation that does ours; the first of several."""
     operations = profile(profile_name).operations.values()
     return next((each for each in operations if each.does == does), None)
 
 
-def _ours(
+def under_our_names(
     agent: _Agent,
     operation: Renamed,
     kwargs: Mapping[str, Any],
     given: tuple[str, ...],
     known: tuple[str, ...] | None,
 ) -> dict[str, Any]:
-    """The keyword arguments of a method under our names; ``given`` are those by position.
+    """Arguments of a call that does an operation, under our names.
 
-    ``known`` are the names that the method takes; None if it takes all.
+    ``given`` are those that were given by position, ``known`` the names that the call takes; None
+    if it takes all.
     """
     ours = dict(kwargs)
     for argument in operation.arguments:

@@ -16,6 +16,7 @@ from agents.simulation.tick.actions import (
     MEMORY_ACTIONS,
     OWN_ACTIONS,
     TELL_ACTIONS,
+    actions_of_profile,
     arguments_of,
     as_action,
 )
@@ -378,3 +379,41 @@ def test_a_key_that_is_none_is_refused_and_told(make_bank: MakeBank) -> None:
     alice = act(bank, store("One", key=" "), store("Three"))
     assert len(alice.told) == 1
     assert contents(bank)[-1] == "Three"
+
+
+def test_actions_may_have_the_names_of_the_banks_profile() -> None:
+    with MemoryBank.ephemeral(profile="fr-004", store=None) as bank:
+        told = act(
+            bank,
+            Action("memory_add", {"content": "x", "category": "decision", "tier": "hot"}),
+            {"name": "store_memory", "arguments": {"content": "y", "tier": "cold"}},
+            Action("store_memory", {"content": "z", "tier": "pinned"}),
+            Action("memory_add", {"content": "w", "tier": "hot", "temperature": "hot"}),
+            Action("memory_add", {"content": "w", "includeCold": True}),
+        ).told
+        kept = {
+            each.content: (each.kind, each.temperature.name) for each in bank.agent("alice").all()
+        }
+        assert kept == {"x": ("decision", "HOT"), "y": ("fact", "COLD"), "z": ("fact", "HOT")}
+        assert bank.agent("alice").all("pinned")[0].content == "z"
+        assert "tier and temperature mean the same" in told[0]
+        assert "there is no argument 'includeCold'" in told[1]
+        assert len(told) == 2
+
+
+def test_a_session_spills_under_the_names_of_its_profile() -> None:
+    with MemoryBank.ephemeral(profile="ctx-sys", store=None) as bank:
+        said = [{"sessionId": "s", "content": f"turn {n}", "type": "message"} for n in range(6)]
+        act(bank, *[Action("memory_add", each) for each in said])
+        act(bank, Action("memory_spill", {"sessionId": "s"}))
+        session = bank.agent("alice").session("s")
+        assert [each.content for each in session.all(temperature="hot")] == ["turn 4", "turn 5"]
+        assert {each.kind for each in session.all()} == {"message"}
+
+
+def test_a_model_is_told_of_the_profiles_actions() -> None:
+    told = actions_of_profile("ctx-sys")
+    assert told == {
+        "memory_add": "Add item to hot memory: sessionId, content, type",
+        "memory_spill": "Force spill hot memory to cold storage: sessionId, and optionally count",
+    }

@@ -27,6 +27,7 @@ from ..tick.actions import (
     OWN_ACTIONS,
     SESSION_ACTIONS,
     TELL_ACTIONS,
+    actions_of_profile,
 )
 from ..tick.streams import Streams
 from ..tick.user_code import call, where_in
@@ -155,6 +156,8 @@ def own_actions(settings: Settings, world: World) -> dict[str, str]:
         actions = {each: text for each, text in actions.items() if each not in SESSION_ACTIONS}
     else:
         actions |= SESSION_ACTIONS
+    if settings.profile is not None:
+        actions |= actions_of_profile(settings.profile)
     may_join = callable(getattr(world, "may_join", None))
     has_groups = may_join or callable(getattr(world, "groups", None))
     if has_groups:

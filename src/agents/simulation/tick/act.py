@@ -259,7 +259,7 @@ def read_action(value: object) -> Action | Deed:
     try:
         return as_action(value)
     except REFUSED as error:
-        return _refused(None, error)
+        return refused(None, error)
 
 
 def act(
@@ -330,7 +330,8 @@ def _everybody_may(_: str, __: str) -> bool:
     return True
 
 
-def _refused(action: Action | None, error: Exception) -> Deed:
+def refused(action: Action | None, error: Exception) -> Deed:
+    """The deed of an action that is refused."""
     why = refusal(action.name if action else "an action", error)
     return Deed(action, REFUSAL, Outcome(why, success=False))
 
@@ -371,7 +372,7 @@ def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     try:
         outcome = world.apply(agent, _own(action))
     except REFUSED as error:
-        return _refused(action, error)
+        return refused(action, error)
     except Exception as error:  # a user's own world may raise anything
         raise failed(world, "apply", tick, error) from error
     if outcome is None:

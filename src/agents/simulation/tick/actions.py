@@ -10,6 +10,8 @@ from operator import itemgetter
 from typing import Any
 
 from ...bank.agent_memory import AgentMemory
+from ...bank.renaming import doing, under_our_names
+from ...config.profiles import profile
 from ...engine import move
 from ...engine.engine import Engine
 from ...engine.move import recalled
@@ -205,6 +207,51 @@ def name_of(value: object) -> str | None:
         return as_action(value).name
     except InvalidAction:
         return None
+
+
+def of_profile(memory: AgentMemory, value: object) -> object:
+    """An action under our names, where a policy gave it under those of the bank's profile.
+
+    Anything else comes back as it is. What is wrong with the arguments is :class:`InvalidInput`.
+    """
+    name, profile_name = name_of(value), memory.engine.settings.profile
+    if name is None or profile_name is None:
+        return value
+    operation = profile(profile_name).operations.get(name)
+    if operation is None:
+        operation = doing(profile_name, _OPERATIONS.get(name, name))
+    own = None if operation is None else _ACTIONS_OF.get(operation.does)
+    if operation is None or own is None:
+        return value
+    arguments = as_action(value).arguments
+    return Action(own, under_our_names(memory, operation, arguments, (), arguments_of(own)))
+
+
+_ACTIONS_OF = {
+    **{name: name for name in ("set_memory_tier", "pin_memory", "unpin_memory", *NOTE_ACTIONS)},
+    "memory_add": "store_memory",
+    "memory_recall": _RECALL,
+    "memory_spill": "spill_memories",
+    "memory_forget": "forget_memory",
+    "memory_trust": "set_trust",
+}
+"""The own action that does what an operation of docs/reference.md does, by the operation."""
+_OPERATIONS = {action: operation for operation, action in _ACTIONS_OF.items()}
+
+
+def actions_of_profile(profile_name: str) -> dict[str, str]:
+    """What a language model is told of a profile's operations that are own actions, by name."""
+    told = {}
+    for name, operation in profile(profile_name).operations.items():
+        own = _ACTIONS_OF.get(operation.does)
+        if own is not None and own != _RECALL:  # which a model asks as a question
+            known = arguments_of(own)
+            names = [each for each in operation.arguments if each.ours.partition(".")[0] in known]
+            needed = [each.name for each in names if each.required or each.ours in _REQUIRED[own]]
+            more = [each.name for each in names if each.name not in needed]
+            optional = f", and optionally {', '.join(more)}" if more else ""
+            told[name] = f"{operation.description or own}: {', '.join(needed)}{optional}"
+    return told
 
 
 def is_list(value: object) -> bool:

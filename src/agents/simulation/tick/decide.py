@@ -12,8 +12,18 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import SimulationError
 from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy
-from .act import speech_of, wish
-from .actions import GROUP_ACTIONS, TELL_ACTIONS, answers, as_action, asked_in, is_list, name_of
+from .act import refused, speech_of, wish
+from .actions import (
+    GROUP_ACTIONS,
+    REFUSED,
+    TELL_ACTIONS,
+    answers,
+    as_action,
+    asked_in,
+    is_list,
+    name_of,
+    of_profile,
+)
 from .branch_rules import BranchRules
 from .given import Given, given
 from .user_code import failed
@@ -24,8 +34,11 @@ _READERS = {**dict.fromkeys(TELL_ACTIONS, speech_of), **dict.fromkeys(GROUP_ACTI
 def composed(bank: MemoryBank, agent: str, actions: Sequence[object]) -> Sequence[object]:
     """The actions of an agent: a :class:`Speech` for what tells, a :class:`Wish` about a group.
 
-    Both are as memories and groups were before the tick.
+    Both are as memories and groups were before the tick. An action under the names of the bank's
+    profile is ours.
     """
+    if bank.settings.profile is not None:
+        actions = [_ours(bank, agent, each) for each in actions]
     names = list(map(name_of, actions))
     if _READERS.keys().isdisjoint(names):
         return actions
@@ -35,6 +48,14 @@ def composed(bank: MemoryBank, agent: str, actions: Sequence[object]) -> Sequenc
         else read(bank, agent, as_action(action))
         for name, action in zip(names, actions, strict=True)
     ]
+
+
+def _ours(bank: MemoryBank, agent: str, value: object) -> object:
+    """What a policy gave, under our names; the refusal of what is wrong."""
+    try:
+        return of_profile(bank.agent(agent), value)
+    except REFUSED as error:
+        return refused(as_action(value), error)
 
 
 @runtime_checkable

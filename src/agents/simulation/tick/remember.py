@@ -23,6 +23,7 @@ from .actions import (
     change_note,
     is_list,
     memory_to_store,
+    of_profile,
     refusal,
 )
 from .branch_rules import NO_RULES, BranchRules
@@ -243,7 +244,7 @@ def save(
     for value in answer:
         name = "an action"
         try:
-            action = as_action(value)
+            action = as_action(of_profile(bank.agent(seen.agent_id), value))
             name = action.name
             if name not in OWN_ACTIONS:
                 known = ", ".join(OWN_ACTIONS)
