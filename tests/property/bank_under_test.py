@@ -43,6 +43,7 @@ _ERRORS = {
     "no member": (InvalidInput, "not a member"),
     "no such memory": (MemoryNotFound, "has no memory"),
     "not active": (InvalidInput, "restore"),
+    "not part of the session": (InvalidInput, "is not part of the session"),
     "pinned": (MemoryPinned, "unpin"),
     "superseded": (InvalidInput, "superseded"),
     "the clock does not go back": (InvalidInput, "go back"),
@@ -276,6 +277,18 @@ class BankUnderTest(RuleBasedStateMachine):
         assert [each.items for each in status.tiers.values()] == list(tiers.values())
         assert [each.items for each in status.temperatures.values()] == heats
         assert status.retention["active"] == len(seen)
+
+        for agent, session in itertools.product(AGENTS, ("talk", "7")):
+            status = self.bank.agent(agent).status(session=session)
+            own = [m for m in self.model.seen(agent) if m.session == session]
+            heats = [sum(m.temperature == heat for m in own) for heat in range(3)]
+            assert [each.items for each in status.temperatures.values()] == heats
+            hidden = [m for m in self.model.every(agent) if m.session == session]
+            assert status.retention == {
+                "active": len(own),
+                "archived": sum(m.retention == ARCHIVED for m in hidden),
+                "deleted": sum(m.retention == DELETED for m in hidden),
+            }
 
     def check_views(self) -> None:
         """What callers see of the bank is what the model says."""

@@ -134,16 +134,18 @@ def cold_to_hot_to_cold(test, agent, pick) -> None:
     assert (vector, recalls) == (same_vector, same_recalls)
 
 
-def spill(test, agent, count, picks, tokens=None) -> None:
+def spill(test, agent, count, picks, tokens=None, session=None) -> None:
     chosen = None if picks is None else [test.choose(agent, pick) for pick in picks]
     ids, sequences = (
         None if chosen is None else [each[part] for each in chosen] for part in range(2)
     )
     test.both(
-        lambda bank: dict(bank.agent(agent).spill(count, ids, tokens=tokens).moved),
+        lambda bank: dict(
+            bank.agent(agent).spill(count, ids, tokens=tokens, session=session).moved
+        ),
         lambda: {
             test.ids[agent, sequence]: to
-            for sequence, to in test.model.spill(agent, count, sequences, tokens).items()
+            for sequence, to in test.model.spill(agent, count, sequences, tokens, session).items()
         },
     )
 
@@ -181,7 +183,7 @@ def _only(include_cold, tier=None, temperature=None, kind=None, tags=None, **oth
     )
     tiers, kinds, words = (None if each is None else frozenset(each) for each in (tier, kind, tags))
     since, least = others.get("since_tick") or 0, others.get("min_score") or 0.0
-    return Only(tiers, frozenset(temperatures), kinds, words, since, least)
+    return Only(tiers, frozenset(temperatures), kinds, words, since, least, others.get("session"))
 
 
 def search_many(test, requests, limit, tokens) -> None:
@@ -195,18 +197,21 @@ def search_many(test, requests, limit, tokens) -> None:
     )
 
 
-def relevant(test, agent, query, limit, tokens) -> None:
+def relevant(test, agent, query, limit, tokens, session=None) -> None:
     test.both(
-        lambda bank: bank.agent(agent).get_relevant_memories(query, limit, context_tokens=tokens),
-        lambda: test.model.relevant_many([(agent, query)], limit, tokens)[0],
+        lambda bank: bank.agent(agent).get_relevant_memories(
+            query, limit, context_tokens=tokens, session=session
+        ),
+        lambda: test.model.relevant_many([(agent, query)], limit, tokens, session)[0],
     )
-    assert test.bank.agent(agent).get_relevant_memories() == test.model.hot_context(agent)
+    front = test.bank.agent(agent).get_relevant_memories(session=session)
+    assert front == test.model.hot_context(agent, session)
 
 
-def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold) -> None:
+def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold, session=None) -> None:
     named = None if kinds is None else frozenset(kinds)
     heats = frozenset({HOT, WARM, COLD} if with_cold else {HOT, WARM})
-    only = Only(None, heats, named, min_score=least or 0.0)
+    only = Only(None, heats, named, min_score=least or 0.0, session=session)
 
     def expected() -> list[Any]:
         items, scores, hot = test.model.recall(agent, query, limit, auto_promote, only)
@@ -220,6 +225,7 @@ def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold) -> 
             kinds=kinds,
             min_relevance=least,
             include_cold=with_cold,
+            session=session,
         )[:3],
         expected,
     )
@@ -228,35 +234,43 @@ def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold) -> 
 # All memories, and time
 
 
-def compact(test, agent) -> None:
+def compact(test, agent, session=None) -> None:
+    def compacted(bank: MemoryBank, **options: Any) -> Any:
+        if session is None:
+            return bank.compact(agent, **options)
+        return bank.agent(agent).compact(session=session, **options)
+
     before = test.bank.state_hash()
-    planned = test.bank.compact(agent, dry_run=True)
+    planned = compacted(test.bank, dry_run=True)
     assert test.bank.state_hash() == before, "a dry run changed something"
     test.check_state()
     moves = {}
     for memory, to, _ in planned.moves:
         kept = test.model.memories[memory.agent_id, memory.sequence]
         assert kept.tier != PINNED
+        assert session in (None, kept.session)
         assert fields(memory) == fields(kept)
         assert kept.temperature != to
         moves[kept.key] = int(to)
 
     def on_model() -> tuple[int, ...]:
         """As many moves and prunes as the dry run said."""
-        test.model.compact(agent, moves)
+        test.model.compact(agent, moves, session)
         return planned[:4]
 
-    test.both(lambda bank: bank.compact(agent)[:4], on_model)
-    compacted = test.model.issued if agent is None else [agent]
+    test.both(lambda bank: compacted(bank)[:4], on_model)
+    agents = test.model.issued if agent is None else [agent]
     for memory in test.model.memories.values():
-        if memory.retention != ACTIVE or memory.agent_id not in compacted:
+        if memory.retention != ACTIVE or memory.agent_id not in agents:
+            continue
+        if session not in (None, memory.session):
             continue
         assert memory.temperature == COLD or not memory.is_completed
         if memory.temperature == HOT and memory.tier != PINNED:
             is_kept = memory.kind == "preference" and test.model.tick - memory.idle_since < 7
             assert is_kept or "blocker" in memory.tags
     before = test.bank.state_hash()
-    assert test.bank.compact(agent) == (0, 0, 0, 0, ())
+    assert compacted(test.bank) == (0, 0, 0, 0, ())
     assert test.bank.state_hash() == before, "a second compaction changed something"
 
 

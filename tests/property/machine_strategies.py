@@ -17,6 +17,7 @@ _limits = st.one_of(st.none(), st.integers(0, 6), st.just(10_000))
 _tokens = st.one_of(st.none(), st.none(), st.integers(1, 60))
 _kinds = _some(["fact", "fact", "decision", "preference", "message"])
 _tag = _some(["task", "blocker", "open", "blocker", "ü"])
+_sessions = _some(["talk", "7"])
 _queries = st.one_of(queries, _some(["zq00001qz", "zq00004qz"]))
 
 texts = st.one_of(contents, _some([0, 0, 1, 1, 2, 4, 8]), _some(["Hello", " hello\n", "HELLO"]))
@@ -55,10 +56,11 @@ _boosts = _some(
 )
 _LIFETIME = {"ttl_cold_below": 2, "ttl_warm_below": 5, "initial": "hot"}
 _SMALL = {"hot_tokens": 20, "hot_facts": 4, "most_cold": 2, "grace": 3}
+_OF_SESSIONS = {"session_tokens": 12, "session_facts": 2}
 _rules = st.builds(
     lambda caps, limits, lifetime, **others: replace(Rules(**caps), **limits, **lifetime, **others),
     caps=caps,
-    limits=_some([_SMALL, _SMALL, {}]),
+    limits=_some([_SMALL, _SMALL | _OF_SESSIONS, _OF_SESSIONS, {}]),
     lifetime=_some([{}, _LIFETIME]),
     boosts=_boosts,
     multiplier=st.integers(1, 3),
@@ -82,6 +84,9 @@ switches = st.builds(
 )
 
 
+_OF_PINNED = ("kind", "tags", "key", "session")
+
+
 def _mostly_sensible(item: tuple[Any, ...]) -> tuple[Any, ...]:
     """A pinned memory is hot for ever; now and then, it is asked to be something else.
 
@@ -91,7 +96,7 @@ def _mostly_sensible(item: tuple[Any, ...]) -> tuple[Any, ...]:
     if "key" in options and extra is not None and len(extra) % 2 == 0:
         tier = (None, None)
     if tier[0] in (None, PINNED) and not anyway:
-        options = {key: options[key] for key in ("kind", "tags", "key") if key in options}
+        options = {key: options[key] for key in _OF_PINNED if key in options}
     return (agent, text, tier, extra, options)
 
 
@@ -102,6 +107,7 @@ _options = st.fixed_dictionaries(
         "tags": st.lists(_tag, max_size=2),
         "temperature": _some(["hot", "hot", "warm", "cold", "cold"]),
         "key": _some(["diet", "place"]),
+        "session": _some(["talk", "talk", 7, "7"]),
     },
 )
 adding = st.tuples(
@@ -118,6 +124,7 @@ _filters = st.fixed_dictionaries(
         "tags": st.lists(_tag, min_size=1, max_size=2),
         "min_score": _some([0.0, 0.3, 0.9]),
         "since_tick": st.integers(0, 6),
+        "session": _sessions,
     },
 )
 _requests = st.lists(st.tuples(agents, _queries), max_size=6)
@@ -160,6 +167,10 @@ operation = st.one_of(
     st.tuples(st.just("spill"), agents, st.none(), st.none() | st.lists(picks, max_size=3)),
     st.tuples(st.just("spill"), agents, st.integers(0, 3), st.none()),
     st.tuples(st.just("spill"), agents, st.none(), st.none(), st.integers(0, 30)),
+    st.tuples(st.just("spill"), agents, st.none() | picks, st.none(), st.none(), _sessions),
+    st.tuples(
+        st.just("spill"), agents, st.none(), st.lists(picks, max_size=3), st.none(), _sessions
+    ),
     st.tuples(
         st.just("recall"),
         agents,
@@ -169,13 +180,15 @@ operation = st.one_of(
         _some([None, None, ["fact"], ["decision", "fact"]]),
         _some([None, None, 0.5]),
         _some([True, True, False]),
+        st.none() | _sessions,
     ),
     st.tuples(
         st.just("search"), agents, _queries, _limits, _tokens, st.just({}) | _filters, st.booleans()
     ),
     st.tuples(st.just("search_many"), _requests, _limits, _tokens),
-    st.tuples(st.just("relevant"), agents, _queries, _limits, _tokens),
+    st.tuples(st.just("relevant"), agents, _queries, _limits, _tokens, st.none() | _sessions),
     st.tuples(st.just("compact"), _one),
+    st.tuples(st.just("compact"), agents, _sessions),
     st.tuples(st.just("prune"), _one),
     st.tuples(st.just("sweep")),
     st.tuples(st.just("advance"), st.integers(-2, 3)),

@@ -5,6 +5,7 @@ another agent, and what was undone never happened.
 """
 
 import contextlib
+import itertools
 import shutil
 from dataclasses import replace
 
@@ -270,10 +271,10 @@ class BankMachine(BankUnderTest):
     @invariant()
     def hot_is_within_its_limits(self) -> None:
         rules = self.model.rules
-        for agent in AGENTS if rules.auto_spill else ():
-            hot = self.model.hot(agent)
-            if sum(m.cost for m in hot) > rules.hot_tokens or len(hot) > rules.hot_facts:
-                assert all(memory.tier == PINNED for memory in hot)
+        for agent, session in itertools.product(AGENTS, (None, "talk", "7")):
+            hot, (tokens, facts) = self.model.hot(agent, session), rules.hot_limits(session)
+            if sum(m.cost for m in hot) > tokens or len(hot) > facts:
+                assert not rules.auto_spill or all(memory.tier == PINNED for memory in hot)
 
     @invariant()
     def searches_equal_brute_force(self) -> None:

@@ -137,9 +137,9 @@ class MemorySettings:
     max_content_bytes: Annotated[int, Within(1, 1 << 20)] = 16_384
     """Longest memory, in bytes of UTF-8; a longer one is refused."""
     merge_duplicates: bool = False
-    """true: a new memory whose text an active memory of the agent has, whatever the blanks and
-    capitals, is not stored again. It counts as a use of that memory; of the two tiers, the higher
-    one wins."""
+    """true: a new memory whose text an active memory of the agent has in the same session, whatever
+    the blanks and capitals, is not stored again. It counts as a use of that memory; of the two
+    tiers, the higher one wins."""
 
 
 # The stemmers of Snowball

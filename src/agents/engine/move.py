@@ -97,7 +97,7 @@ def spill_over_limits(bank: Engine, agent_id: str, newcomers: Collection[int]) -
     if not bank.settings.temperature.auto_spill:
         return left
     block = bank.state.block(agent_id)
-    if not block.hot:  # pinned memories never leave
+    if not block.has_hot:  # pinned memories never leave
         return left
     if bank.session_limits is not None:
         for session in _sessions_over(bank, block, bank.session_limits):
@@ -124,7 +124,7 @@ def _sessions_over(bank: Engine, block: AgentColumns, limits: HotLimits) -> list
 
 def _front_costs(bank: Engine, block: AgentColumns) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """The rows of an agent's hot memories, and what each takes in a context."""
-    rows, count = np.array(block.front(), np.intp), bank.count_tokens
+    rows, count = block.front_rows(), bank.count_tokens
     return rows, block.costs(rows, lambda text, tier, kind: cost_of(text, tier, kind, count))
 
 
@@ -199,7 +199,7 @@ def _too_large_for_hot(bank: Engine, memory: Memory) -> str | None:
     block, tokens = bank.state.block(memory.agent_id), cost(memory, bank.count_tokens)
     own = None if bank.session_limits is None else session_of(memory.metadata)
     for session in dict.fromkeys((own, None)):
-        pinned = _facts_of(bank, block, block.in_session(block.pinned, session))
+        pinned = _facts_of(bank, block, block.pinned_in(session))
         room = bank.limits_in(session).beside(pinned)
         if not room.hold(tokens):
             return _note_of_giant(bank, memory.id, tokens, room, session)

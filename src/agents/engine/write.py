@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..memory.events import Additions, Start
 from ..memory.metadata import check_metadata, value_text
 from ..memory.new import PLAIN_OPTIONS, NewMemories, Options, check_all_new
-from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory
+from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory, session_of
 from ..memory.requests import check_content
 from ..memory.sources import own_metadata
 from ..memory.tiers import Retention, Temperature, Tier
@@ -274,7 +274,7 @@ class Repetitions:
         """By agent and normal text the sequence numbers of active memories, oldest first."""
 
     def of(self, new: NewMemories, former: Memory | None) -> Memory | None:
-        """The oldest memory with the same text, key and value that lives at least as long."""
+        """The oldest memory with the same text, key, value and session that lives as long."""
         agent_id, (content,), (options,) = new.agents[0], new.contents, new.options
         if options.kind == "note":  # its file has the text
             return None
@@ -285,9 +285,10 @@ class Repetitions:
         else:
             numbers = self._texts(agent_id).get(text, ())
             alike = self._bank.state.memories(agent_id, numbers)
-        value = (new.metadata[0] or NO_METADATA).get(VALUE)
+        metadata = new.metadata[0] or NO_METADATA
+        value, session = metadata.get(VALUE), session_of(metadata)
         for memory in alike:
-            is_same = memory.metadata.get(VALUE) == value
+            is_same = memory.metadata.get(VALUE) == value and session_of(memory.metadata) == session
             if is_same and self._may_stand_for(memory, options, has_key):
                 return memory
         return None

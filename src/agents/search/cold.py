@@ -81,8 +81,8 @@ class ColdSearch:
         return front + near[: max(0, limit - len(front))]
 
     def _newest(self, block: AgentColumns, request: SearchRequest) -> list[Memory]:
-        if request.shelved is not None:
-            records = self._among(block, request.shelved, request.only)
+        if (numbers := self._meant(block, request)) is not None:
+            records = self._among(block, numbers, request.only)
             return [record.memory(block.agent_id, block.prefix) for record in records]
         facts, by_tier = self._state.shelf.cold(block.agent_id), self._ranker.pins_first
         facts.sort(key=lambda fact: (by_tier and fact.tier, -fact.sequence))
@@ -94,6 +94,18 @@ class ColdSearch:
             if memory is not None and self._is_seen(memory) and request.only.allows(memory):
                 memories.append(memory)
         return memories
+
+    def _meant(self, block: AgentColumns, request: SearchRequest) -> Sequence[int] | None:
+        """The memories that a request names, or those of its session; None for all cold ones."""
+        session = request.only.session
+        if request.shelved is not None or session is None:
+            return request.shelved
+        cold = Retention.ACTIVE, Temperature.COLD
+        return [
+            fact.sequence
+            for fact in self._state.shelf.in_sessions(block.agent_id, session)
+            if (fact.retention, fact.temperature) == cold
+        ]
 
     def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Record]:
         """Those of these memories that are not deleted and pass."""
@@ -114,11 +126,11 @@ class ColdSearch:
         if most == 0 or block.next_sequence == 1:
             return []
         agent_id, shelf = block.agent_id, self._state.shelf
-        if request.shelved is not None:
-            return self._named(block, queries, most, request.shelved, only)
-        # mem0's store is not opened for nothing: 0 is the sum of an agent without such memories.
-        if not self._state.cold or not block.shelf_sum:
+        # The shelf is not read for nothing: 0 is the sum of an agent without such memories.
+        if request.shelved is None and not (self._state.cold and block.shelf_sum):
             return []
+        if (numbers := self._meant(block, request)) is not None:
+            return self._named(block, queries, most, numbers, only)
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()

@@ -43,12 +43,14 @@ class PlainModel(ModelLimits):
 
     # Searching
 
-    def searching(self, agent: str) -> AgentSearch:
-        others = [memory for memory in self.seen(agent) if memory.tier != PINNED]
-        return AgentSearch(self.rules, self.embed, self.pinned(agent), others)
+    def searching(self, agent: str, session: str | None = None) -> AgentSearch:
+        """How an agent searches, all that is its own or one session."""
+        seen = [memory for memory in self.seen(agent) if session in (None, memory.session)]
+        others, pinned = [m for m in seen if m.tier != PINNED], self.pinned(agent, session)
+        return AgentSearch(self.rules, self.embed, pinned, others, session)
 
-    def hot_context(self, agent: str) -> str:
-        return rendered(self.searching(agent).front())
+    def hot_context(self, agent: str, session: str | None = None) -> str:
+        return rendered(self.searching(agent, session).front())
 
     def search_many(
         self, requests: Requests, limit: int | None, tokens: int | None, only: Only = USUAL
@@ -58,8 +60,17 @@ class PlainModel(ModelLimits):
         self._use_all(requests, found)
         return found
 
-    def relevant_many(self, requests: Requests, limit: int | None, tokens: int | None) -> list[str]:
-        found = [self.searching(agent).context(query, limit, tokens) for agent, query in requests]
+    def relevant_many(
+        self,
+        requests: Requests,
+        limit: int | None,
+        tokens: int | None,
+        session: str | None = None,
+    ) -> list[str]:
+        found = [
+            self.searching(agent, session).context(query, limit, tokens)
+            for agent, query in requests
+        ]
         texts = [rendered([hit.memory for hit in hits], len(left)) for hits, left in found]
         self._use_all(requests, found)
         return texts
@@ -146,7 +157,9 @@ class PlainModel(ModelLimits):
             metadata = {**(metadata or {}), "memory_key": key}
         ttl = chosen.get("ttl")
         merges = may_merge and self.rules.merges
-        same = self._repeated(agent, content, key, former, ttl) if merges else None
+        session = (metadata or {}).get("session", chosen.get("session"))
+        session = None if session is None else str(session)
+        same = self._repeated(agent, content, key, former, ttl, session) if merges else None
         if same is not None:
             same.use(self.tick, 1.0)
             return self.set_tier(agent, same.sequence, min(tier, same.tier))
@@ -164,16 +177,23 @@ class PlainModel(ModelLimits):
         return new
 
     def _repeated(
-        self, agent: str, content: str, key: str | None, former: Kept | None, ttl: int | None
+        self,
+        agent: str,
+        content: str,
+        key: str | None,
+        former: Kept | None,
+        ttl: int | None,
+        session: str | None,
     ) -> Kept | None:
-        """The oldest memory that says the same, under the same key, and lives as long."""
+        """The oldest memory that says the same in the session, under the same key, for as long."""
         text = " ".join(content.casefold().split())
         for memory in [m for m in self.seen(agent) if key is None or m is former]:
             lives = memory.expires_tick is None or (
                 ttl is not None and memory.expires_tick >= self.tick + ttl
             )
             is_free = key is not None or "memory_key" not in memory.metadata
-            if memory.normal_text == text and lives and is_free:
+            is_there = memory.session == session
+            if memory.normal_text == text and lives and is_free and is_there:
                 return memory
         return None
 
@@ -221,7 +241,8 @@ class PlainModel(ModelLimits):
         ttl, tags = options.get("ttl"), tuple(sorted(set(options.get("tags", ()))))
         temperature = self.rules.first_temperature(tier, options.get("temperature"), ttl)
         expires = None if ttl is None else self.tick + ttl
-        ordered = dict(sorted((metadata or {}).items()))
+        said = {"session": options["session"]} if options.get("session") is not None else {}
+        ordered = dict(sorted({**(metadata or {}), **said}.items()))
         return Kept(
             agent, 0, content, tier, self.tick, self.tick, ordered, options.get("kind", "fact"),
             tags, temperature, expires,
@@ -313,23 +334,27 @@ class PlainModel(ModelLimits):
         count: int | None,
         sequences: Sequence[int] | None,
         tokens: int | None = None,
+        session: str | None = None,
     ) -> dict[int, int]:
         """What left hot, and where to."""
         if sequences is not None:
             chosen = [self.get(agent, sequence) for sequence in sequences]
-            if any(memory.tier == PINNED for memory in chosen):
-                raise Refused("pinned")
+            for memory in chosen:
+                if memory.tier == PINNED:
+                    raise Refused("pinned")
+                if session not in (None, memory.session):
+                    raise Refused("not part of the session")
             self._expire({agent})
-            hot = self.hot(agent)
-            return self._leave_hot(m for m in chosen if m in hot)
+            hot = self.hot(agent, session)
+            return self._leave_hot((m for m in chosen if m in hot), session)
         self._expire({agent})
-        order = self._least_relevant(agent)
+        order = self._least_relevant(agent, session)
         if tokens is not None:
             count = 0
             while count < len(order) and sum(m.cost for m in order[:count]) < tokens:
                 count += 1
-        over = self._over(agent) or order[:1]
-        return self._leave_hot(over if count is None else order[:count])
+        over = self._over(agent, session) or order[:1]
+        return self._leave_hot(over if count is None else order[:count], session)
 
     def archive(self, agent: str, sequence: int) -> Kept:
         return self._hide(self.get(agent, sequence), ARCHIVED)
@@ -382,12 +407,12 @@ class PlainModel(ModelLimits):
                 chosen.append(memory.key)
         return chosen
 
-    def compact(self, agent: str | None, moves: dict[Key, int]) -> None:
-        """What expired is deleted, then the rules made these moves."""
+    def compact(self, agent: str | None, moves: dict[Key, int], session: str | None = None) -> None:
+        """What expired is deleted, then rules made these moves; a session is not pruned."""
         self._expire(sorted(self.issued) if agent is None else [agent], everywhere=True)
         for key, to in moves.items():
             self.memories[key].temperature = to
-        if self.rules.auto_prune:
+        if self.rules.auto_prune and session is None:
             self.prune(agent)
 
     def sweep(self) -> None:

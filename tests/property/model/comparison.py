@@ -41,6 +41,8 @@ def settings_of(rules: Rules) -> dict[str, Any]:
         | {
             "hot_max_tokens": rules.hot_tokens,
             "hot_max_facts": rules.hot_facts,
+            "session_max_tokens": rules.session_tokens,
+            "session_max_facts": rules.session_facts,
             "max_cold_items": rules.most_cold,
             "min_score": LEAST,
             "promote_threshold": PROMOTE_AT,

@@ -43,6 +43,8 @@ class Rules:
     context_tokens: int | None = None
     hot_tokens: int = MANY
     hot_facts: int = MANY
+    session_tokens: int | None = None
+    session_facts: int | None = None
     most_cold: int = MANY
     grace: int = MANY
     auto_spill: bool = True
@@ -55,6 +57,16 @@ class Rules:
 
     def cap(self, tier: int) -> int | None:
         return {PINNED: self.max_pinned, CRITICAL: self.max_critical}.get(tier)
+
+    def hot_limits(self, session: str | None) -> tuple[int, int]:
+        """Tokens and memories that may be hot, of an agent or in one of its sessions."""
+        own = (self.session_tokens, self.session_facts) if session is not None else (None, None)
+        most = self.hot_tokens, self.hot_facts
+        tokens, facts = (
+            min(each, MANY if limit is None else limit)
+            for each, limit in zip(most, own, strict=True)
+        )
+        return tokens, facts
 
     def first_temperature(self, tier: int, asked: str | None, ttl: int | None) -> int:
         if tier == PINNED:
@@ -101,6 +113,12 @@ class Kept:
     @property
     def key(self) -> Key:
         return self.agent_id, self.sequence
+
+    @property
+    def session(self) -> str | None:
+        """The name of its session."""
+        named = self.metadata.get("session")
+        return None if named is None else str(named)
 
     @property
     def subject(self) -> str | None:
@@ -228,11 +246,12 @@ class ModelState:
         """The active ones that have not expired."""
         return [memory for memory in self.of(agent) if not self.is_expired(memory)]
 
-    def hot(self, agent: str) -> list[Kept]:
-        return [memory for memory in self.of(agent) if memory.temperature == HOT]
+    def hot(self, agent: str, session: str | None = None) -> list[Kept]:
+        hot = [memory for memory in self.of(agent) if memory.temperature == HOT]
+        return [memory for memory in hot if session in (None, memory.session)]
 
-    def pinned(self, agent: str) -> list[Kept]:
-        own = [memory for memory in self.of(agent) if memory.tier == PINNED]
+    def pinned(self, agent: str, session: str | None = None) -> list[Kept]:
+        own = [memory for memory in self.hot(agent, session) if memory.tier == PINNED]
         return sorted(own, key=lambda memory: memory.entered)
 
     def is_expired(self, memory: Kept) -> bool:
@@ -339,46 +358,60 @@ class ModelLimits(ModelState):
     def _enters(self, memory: Kept) -> None:
         self.entries = memory.entered = self.entries + 1
 
-    def fits(self, memory: Kept) -> bool:
-        """Whether hot could hold it beside what is pinned."""
-        pinned = [m for m in self.pinned(memory.agent_id) if m is not memory]
-        room = self.rules.hot_tokens - sum(each.cost for each in pinned)
-        return memory.cost <= room and len(pinned) < self.rules.hot_facts
+    def fits(self, memory: Kept, *scopes: str | None) -> bool:
+        """Whether hot could hold it beside what is pinned: in its session, and of the agent.
+
+        ``scopes`` are some of these: a session, or None for all that is the agent's.
+        """
+        for session in scopes or (memory.session, None):
+            own = self.pinned(memory.agent_id, session)
+            pinned = [each for each in own if each is not memory]
+            tokens, facts = self.rules.hot_limits(session)
+            room = tokens - sum(each.cost for each in pinned)
+            if memory.cost > room or len(pinned) >= facts:
+                return False
+        return True
 
     def _relieve_hot(self, agent: str, newcomers: Collection[int]) -> None:
-        """Newcomers that hot can never hold leave it, then the least relevant while it is over."""
+        """Newcomers that hot can never hold leave it, then the least relevant while it is over.
+
+        First in each session, then of all.
+        """
         if not self.rules.auto_spill:
             return
-        new = [m for m in self._least_relevant(agent) if m.sequence in newcomers]
-        self._leave_hot(memory for memory in new if not self.fits(memory))
-        self._leave_hot(self._over(agent, newcomers), newcomers)
+        sessions = sorted({m.session for m in self.hot(agent) if m.session is not None})
+        for session in (*sessions, None):
+            new = [m for m in self._least_relevant(agent, session) if m.sequence in newcomers]
+            self._leave_hot((m for m in new if not self.fits(m, session)), session)
+            self._leave_hot(self._over(agent, session, newcomers), session, newcomers)
 
-    def _over(self, agent: str, newcomers: Collection[int] = ()) -> list[Kept]:
+    def _over(self, agent: str, session: str | None, newcomers: Collection[int] = ()) -> list[Kept]:
         """What leaves hot until it is within its limits: the newcomers last.
 
         But the most relevant one stays even longer, if it was promoted.
         """
-        hot, leaving = self.hot(agent), []
-        order = self._least_relevant(agent)
+        hot, leaving = self.hot(agent, session), []
+        order = self._least_relevant(agent, session)
         staying = [memory for memory in order[-1:] if memory.is_promoted]
         order.sort(key=lambda m: (m in staying, m.sequence in newcomers))
+        tokens, facts = self.rules.hot_limits(session)
         for memory in order:
-            if len(hot) > self.rules.hot_facts or sum(m.cost for m in hot) > self.rules.hot_tokens:
+            if len(hot) > facts or sum(m.cost for m in hot) > tokens:
                 leaving.append(memory)
                 hot.remove(memory)
         return leaving
 
-    def _least_relevant(self, agent: str) -> list[Kept]:
-        hot = [memory for memory in self.hot(agent) if memory.tier != PINNED]
+    def _least_relevant(self, agent: str, session: str | None) -> list[Kept]:
+        hot = [memory for memory in self.hot(agent, session) if memory.tier != PINNED]
         return sorted(hot, key=lambda m: (-m.missing, m.created_tick, m.sequence))
 
     def _leave_hot(
-        self, memories: Iterable[Kept], newcomers: Collection[int] = ()
+        self, memories: Iterable[Kept], session: str | None, newcomers: Collection[int] = ()
     ) -> dict[int, int]:
         """Warm if it was used often, or was never hot in earnest; else cold."""
         moved = {}
         for memory in list(memories):
             is_new = memory.sequence in newcomers
-            stays_near = memory.access_count >= OFTEN or is_new or not self.fits(memory)
+            stays_near = memory.access_count >= OFTEN or is_new or not self.fits(memory, session)
             memory.temperature = moved[memory.sequence] = WARM if stays_near else COLD
         return moved

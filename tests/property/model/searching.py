@@ -30,6 +30,7 @@ class Only(NamedTuple):
     tags: frozenset[str] | None = None
     since: int = 0
     min_score: float = 0.0
+    session: str | None = None
 
     def allows(self, memory: Kept) -> bool:
         return (
@@ -38,6 +39,7 @@ class Only(NamedTuple):
             and (self.kinds is None or memory.kind in self.kinds)
             and (self.tags is None or bool(self.tags & set(memory.tags)))
             and memory.created_tick >= self.since
+            and self.session in (None, memory.session)
         )
 
 
@@ -57,6 +59,8 @@ class AgentSearch:
     pinned: list[Kept]
     """The oldest pin first."""
     others: list[Kept]
+    session: str | None = None
+    """The session that is alone in front."""
 
     def explain(
         self, query: str, limit: int | None, tokens: int | None, only: Only = USUAL
@@ -97,9 +101,10 @@ class AgentSearch:
         """The pinned ones, then the hot ones, last used first, as far as they are within limits."""
         front = list(self.pinned)
         hot = [memory for memory in self.others if memory.temperature == HOT]
-        tokens = self.rules.hot_tokens - sum(memory.cost for memory in front)
+        most, facts = self.rules.hot_limits(self.session)
+        tokens = most - sum(memory.cost for memory in front)
         for memory in sorted(hot, key=lambda m: (m.idle_since, m.sequence), reverse=True):
-            if len(front) < self.rules.hot_facts and memory.cost <= tokens:
+            if len(front) < facts and memory.cost <= tokens:
                 front.append(memory)
                 tokens -= memory.cost
         return front

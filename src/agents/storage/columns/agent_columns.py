@@ -341,17 +341,34 @@ class AgentColumns:
             self._hot = tuple((is_hot & (self.tiers != 0)).nonzero()[0].tolist())
         return self._hot
 
+    @property
+    def has_hot(self) -> bool:
+        """Whether a memory that is not pinned is hot."""
+        if self._hot is None:
+            if ((self.temperatures == _HOT) & (self.tiers != 0)).any():
+                return True
+            self._hot = ()
+        return bool(self._hot)
+
     def front(self, session: str | None = None) -> list[int]:
         """The rows of the pinned memories, then of the other hot ones; of a session, if given."""
-        return self.in_session([*self.pinned, *self.hot], session)
+        if session is None:
+            return [*self.pinned, *self.hot]
+        members = self.sessions().members(session)
+        hot = members & (self.temperatures == _HOT) & (self.tiers != 0)
+        return [*self.pinned_in(session), *hot.nonzero()[0].tolist()]
 
-    def in_session(self, rows: Sequence[int], session: str | None) -> list[int]:
-        """Those of these rows whose memories are part of a session; all, without a session."""
-        if session is None or not rows:
-            return list(rows)
-        members, places = self.sessions().members(session), np.array(rows, np.intp)
-        found: list[int] = places[members[places]].tolist()
-        return found
+    def pinned_in(self, session: str | None) -> list[int]:
+        """The rows of the pinned memories, of a session if given, oldest pin first."""
+        if session is None:
+            return list(self.pinned)
+        members = self.sessions().members(session)
+        return [row for row in self.pinned if members[row]]
+
+    def front_rows(self) -> NDArray[np.intp]:
+        """The rows of all hot memories, pinned ones among them, oldest first."""
+        rows: NDArray[np.intp] = ((self.temperatures == _HOT) | (self.tiers == 0)).nonzero()[0]
+        return rows
 
     def costs(self, rows: NDArray[np.intp], cost: Callable[[str, Tier, str], int]) -> Numbers:
         """What the memories in these rows take in a context.

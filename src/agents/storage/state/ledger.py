@@ -251,7 +251,7 @@ class Ledger:
                 self.make_room(agent_id, tier, caps, None, numbers[place] - 1)
             entered.add(agent_id)
             is_hot = start is not None and start.temperature == Temperature.HOT
-            if (tier is not Tier.PINNED and is_hot) or state.block(agent_id).hot:
+            if (tier is not Tier.PINNED and is_hot) or state.block(agent_id).has_hot:
                 # Hot may be too full now.
                 write_until(place + 1)
                 relieve_hot(agent_id, [numbers[place]])
