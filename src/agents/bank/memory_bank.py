@@ -13,6 +13,7 @@ from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Compaction, Hits, Memory, TimePassed
+from ..memory.requests import parse_filter
 from ..memory.scopes import check_scope
 from ..memory.sources import Chain
 from ..memory.tiers import TierLike
@@ -516,10 +517,15 @@ class MemoryBank(OneWriter):
         limit: int | None = None,
         *,
         context_tokens: int | None = None,
+        session: str | int | None = None,
     ) -> list[Hits]:
-        """The hits that :meth:`relevant_many` renders: pinned, then hot, then found memories."""
-        hot = self.engine.hot_limits
-        return self.engine.search_many(requests, limit, context_tokens, hot=hot)
+        """The hits that :meth:`relevant_many` renders: pinned, then hot, then found memories.
+
+        With a ``session``, they are those of its memories alone, up to the limits of a session.
+        """
+        only = parse_filter(session=session)
+        hot = self.engine.limits_in(only.session)
+        return self.engine.search_many(requests, limit, context_tokens, hot=hot, only=only)
 
     def relevant_many(
         self,

@@ -20,7 +20,7 @@ from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Changes
 from ..memory.records import Hits, Memory
-from ..memory.requests import check_searches, check_whole
+from ..memory.requests import ANY, Filter, check_searches, check_whole
 from ..memory.tiers import TEMPERATURE_VALUES
 from ..rules.bounds import Duration
 from ..rules.compaction import Rule, parse_rules
@@ -178,12 +178,13 @@ class Engine(OneWriter):
         tokens: int | None = None,
         *,
         hot: HotLimits | None = None,
+        only: Filter = ANY,
     ) -> list[Hits]:
         """The hits of many ``(agent_id, query)`` pairs; the returned memories count as used."""
         with self.using():
             agents, queries = check_searches(requests)
             most, budget = self.limits_of(limit, tokens)
-            return self.find(SearchRequest(agents, queries, most, budget, hot=hot))
+            return self.find(SearchRequest(agents, queries, most, budget, only, hot))
 
     def find(self, request: SearchRequest) -> list[Hits]:
         """The hits of a checked request; the returned memories count as used."""

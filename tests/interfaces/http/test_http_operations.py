@@ -342,3 +342,13 @@ def test_the_description_has_every_operation_with_its_answers() -> None:
             content = said["requestBody"]["content"]["application/json"]
             jsonschema.Draft202012Validator.check_schema(content["schema"])
             jsonschema.validate(content["example"], content["schema"])
+
+
+def test_a_session_has_a_status_of_its_own(alice: httpx.Client) -> None:
+    for session in ("walk", "talk", "talk"):
+        add(alice, session=session, temperature="hot")
+    status = alice.get("/status", params={"session": "talk"}).json()
+    assert (status["session"], status["temperatures"]["hot"]["items"]) == ("talk", 2)
+    left = alice.post("/memory/spill", json={"session": "talk", "count": 9}).json()
+    assert len(left["moved"]) == 2
+    is_problem(alice.get("/status", params={"session": ""}), 422, "InvalidInput")

@@ -326,3 +326,10 @@ def test_a_session_is_of_one_agent(make_bank: Make) -> None:
     (first, *_) = bank.agent("bob").all()
     with pytest.raises(MemoryNotFound):
         bank.agent("alice").session("s").spill(ids=[first.id])
+
+
+def test_what_another_session_said_is_no_repetition(make_bank: Make) -> None:
+    alice = make_bank(memory={"merge_duplicates": True}).agent("alice")
+    ids = [alice.add("the permit is missing", session=each).id for each in ("one", "two", "one")]
+    assert ids[0] == ids[2] != ids[1]
+    assert alice.add("the permit is missing").id not in ids

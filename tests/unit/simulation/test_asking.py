@@ -72,6 +72,18 @@ def test_a_question_is_answered_before_the_agent_acts(bank: MemoryBank) -> None:
     assert sorted(world.made("apply")) == [("alice", "go"), ("bob", "go")]
 
 
+def test_a_question_about_a_session_finds_nothing_of_others_and_is_kept(bank: MemoryBank) -> None:
+    asked = [Ask("<1 0>", cold=True, session=7), Ask("<1 0>", session="talk")]
+    loop, policy, _ = start(bank, ask_once(asked))
+    for session in (7, "talk"):
+        bank.agent("alice").add(f"{session} <1 0>", session=session)
+    loop.tick()
+    (seen,) = [each for each in policy.seen if each.agent_id == "alice" and each.answers]
+    assert [texts(answer.hits) for answer in seen.answers] == [["7 <1 0>"], ["talk <1 0>"]]
+    assert kept(bank, 1)[0].sessions == [7, "talk"]
+    assert kept(bank, 1)[0].boards == [None, None]
+
+
 def test_only_agents_that_ask_decide_again(bank: MemoryBank) -> None:
     loop, policy, _ = start(
         bank, lambda seen: Ask("<1 0>") if seen.agent_id == "bob" and not seen.answers else []

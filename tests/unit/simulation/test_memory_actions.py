@@ -324,6 +324,23 @@ def test_another_agents_memory_is_refused_like_one_that_is_not_there(bank: Memor
     assert one.replace(other, "") == two.replace(absent, "")
 
 
+def test_an_agent_spills_recalls_in_and_ends_a_session(make_bank: MakeBank) -> None:
+    bank = make_bank(temperature={"initial": "hot", "session_max_facts": 2})
+    talk = [store(f"talk <1 {n}>", session="talk") for n in range(3)]
+    walk = [store("open <1 0>", session=7, tags=["blocker"]), store("walk <1 1>", session=7)]
+    spill, end = Action("spill_memories", {"session": "7", "count": 1}), Action("end_session")
+    recall = Action("recall_memory", {"query": "talk <1 0>", "limit": 1, "session": "talk"})
+    wrong = [Action("spill_memories", {"session": ["7"]}), Action("spill_memories", {"count": -1})]
+    alice = act(bank, *talk, *walk, spill, recall, *wrong, end)
+    assert [text.partition(" was refused: ")[0] for text in alice.told] == [
+        "spill_memories", "spill_memories", "end_session",
+    ]  # fmt: skip
+    hot = {m.content for m in bank.agent("alice").all(temperature="hot")}
+    assert hot == {"talk <1 0>", "talk <1 2>", "walk <1 1>"}
+    act(bank, *[Action("end_session", {"session": each}) for each in ("talk", 7)])
+    assert {m.content for m in bank.agent("alice").all(temperature="hot")} == {"open <1 0>"}
+
+
 def test_errors_are_told_once(bank: MemoryBank) -> None:
     alice = Alice(Action("fly"))
     loop = Loop(bank, Quiet(), alice, ["alice"])

@@ -52,6 +52,20 @@ def test_one_server_serves_several_sessions_of_its_agent(alice: AgentMemory) -> 
     assert len(done(alice, "memory_query", session="s2", temperature="cold")["results"]) == 1
 
 
+def test_a_session_has_a_status_spills_and_an_end(alice: AgentMemory) -> None:
+    for session in ("s1", "s2"):
+        for n in range(2):
+            text = f"tea {n} of {session}"
+            done(alice, "memory_add", content=text, sessionId=session, temperature="hot")
+    status = done(alice, "memory_status", sessionId="s1")
+    assert (status["session"], status["temperatures"]["hot"]["items"]) == ("s1", 2)
+    moved = done(alice, "memory_spill", sessionId="s1", count=100_000)["moved"]
+    assert list(moved.values()) == ["cold", "cold"]
+    assert done(alice, "memory_compact", sessionId="s2")["warm"] == 2
+    assert done(alice, "memory_status")["temperatures"]["warm"]["items"] == 2
+    assert "session" not in done(alice, "memory_status")
+
+
 def test_include_cold_is_understood(alice: AgentMemory) -> None:
     alice.add("tea <1 0>", temperature="cold")
     assert done(alice, "memory_recall", query="<1 0>", includeCold=False)["results"] == []

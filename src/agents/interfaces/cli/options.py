@@ -25,6 +25,10 @@ BankFolder = Annotated[Path, Argument(metavar="BANK", help="The bank's folder.")
 RunFolder = Annotated[Path, Argument(metavar="RUN", help="The run's folder.")]
 Whose = Annotated[str, Option("--agent", "-a", help="The agent whose memory it is.")]
 OneAgent = Annotated[str | None, Option("--agent", "-a", help="Only the memories of this agent.")]
+Session = Annotated[
+    str | None,
+    Option("--session", metavar="NAME", help="Only what is part of this session of the agent."),
+]
 Config = Annotated[
     Path | None,
     Option("--config", "-c", metavar="FILE", help="A YAML file with settings of your own."),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ....errors import BankError
+from ....errors import BankError, InvalidInput
 from ....memory.tiers import TEMPERATURE_NAMES
 from ....memory.words import counted, short
 from ..banks import changed, check_agent, served, shown_id, tell_idle_in
@@ -19,6 +19,7 @@ from ..options import (
     OneAgent,
     Preset,
     Profile,
+    Session,
     flags,
     tell_idle,
 )
@@ -123,6 +124,7 @@ def advance(
 def compact(
     folder: BankFolder,
     agent: OneAgent = None,
+    session: Session = None,
     prune: Annotated[
         bool,
         Option(
@@ -141,12 +143,19 @@ def compact(
 
     --preset, --config and --set change the settings of the bank for this command. A second
     compaction moves nothing. Archived memories can be restored. --dry-run reads a copy: the bank
-    can be in use.
+    can be in use. At the end of a session, --session moves its memories alone, and prunes nothing.
     """
+    if session is not None and (agent is None or prune):
+        raise InvalidInput(
+            "a session is one agent's, and is not pruned",
+            hint="name the agent with --agent, and leave --prune out",
+        )
     with changed(folder, file, preset, assignments, dry_run=dry_run) as bank:
         check_agent(bank, folder, agent)
         if prune:
             archived = _pruned(bank, agent, dry_run)
+        elif agent is not None:
+            done = bank.agent(agent).compact(dry_run=dry_run, session=session)
         else:
             done = bank.compact(agent, dry_run=dry_run)
     if prune:

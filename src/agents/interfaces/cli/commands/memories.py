@@ -26,6 +26,7 @@ from ..options import (
     AsJson,
     BankFolder,
     Limit,
+    Session,
     Whose,
     condition,
     field_of,
@@ -189,6 +190,7 @@ def search(
             help="Only memories with this value of metadata, or conditions as JSON.",
         ),
     ] = None,
+    session: Session = None,
     include_cold: Annotated[
         bool, Option("--include-cold", help="Search the cold memories, too.")
     ] = False,
@@ -236,6 +238,8 @@ def search(
         )
     if tiers:
         only["tier"] = [tier_of(each) for each in tiers]
+    if session is not None:
+        only["session"] = session
     query = " ".join(words)
     with copied_with_notes(folder, agent) as (bank, _, _):
         check_agent(bank, folder, agent)
@@ -247,7 +251,7 @@ def search(
             explained(memory, bank.tick, query, limit, **options)
             return
         if context:
-            (hits,) = bank.context_many([(agent, query)], limit)
+            (hits,) = bank.context_many([(agent, query)], limit, session=session)
         else:
             hits = memory.search(query, limit, **only, **more)
         if as_json:

@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 from typer import Option
 
+from ....errors import InvalidInput
 from ....memory.context import one_line
 from ....memory.records import short_id
 from ....memory.tiers import TIER_NAMES
 from ....memory.words import short
 from ..banks import copied
-from ..options import AsJson, BankFolder, OneAgent
+from ..options import AsJson, BankFolder, OneAgent, Session
 from ..output import echo_json, say, table
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 def status(
     folder: BankFolder,
     agent: OneAgent = None,
+    session: Session = None,
     by_agent: Annotated[
         bool, Option("--tiers", help="Count the memories in each tier, agent by agent.")
     ] = False,
@@ -37,11 +39,18 @@ def status(
 
     The command reads a copy: the bank can be in use, and nothing changes.
     """
+    if session is not None and (agent is None or by_agent):
+        raise InvalidInput(
+            "a session is one agent's, and has no --tiers",
+            hint="name the agent with --agent, and leave --tiers out",
+        )
     if by_agent:
         _tiers(folder, agent, as_json)
         return
     with copied(folder, agent) as bank:
         shown = bank.status(agent)
+        if agent is not None and session is not None:
+            shown = bank.agent(agent).status(session=session)
         if as_json:
             echo_json(shown.to_dict())
             return
@@ -167,6 +176,8 @@ class Page:
     def _title(self) -> str:
         status = self._status
         whose = status.agent_id
+        if status.session is not None:
+            whose = f"the session {one_line(status.session)} of {whose}"
         if whose is None:
             whose = f"{status.agents:,} {'agent' if status.agents == 1 else 'agents'}"
             if status.groups:
