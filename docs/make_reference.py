@@ -18,7 +18,8 @@ _INTRODUCTION = """\
 What an agent can do with its memory, through MCP, HTTP, or the tool calls of a language model: the
 names, arguments and results are the same everywhere. None of them can reach another agent's memory.
 In Python, [a loop with a model](howto/llm-loop.md) calls them with
-`tools.call(memory, name, arguments)`.
+`tools.call(memory, name, arguments)`, and `agent.call(name, …)` gives the result itself. A bank
+with a [profile](howto/profiles.md) has the operations of the profile instead.
 
 `make reference` makes this page from the table in `src/agents/tools/operations.py`.
 
