@@ -210,8 +210,9 @@ def _note_of_giant(
     bank: Engine, identifier: str, tokens: int, room: HotLimits, session: str | None
 ) -> str:
     """The note for a memory that hot can't hold, of the agent or of a session."""
-    settings, of_session = bank.settings.temperature, session and bank.session_limits
-    name, whose = ("session", f" of the session {session!r:.80}") if of_session else ("hot", "")
+    settings, name, whose = bank.settings.temperature, "hot", ""
+    if session is not None and bank.session_limits is not None:
+        name, whose = "session", f" of the session {session!r:.80}"
     limits = (getattr(settings, f"{name}_max_{what}") for what in ("tokens", "facts"))
     tokens_most, facts_most = ("null" if limit is None else limit for limit in limits)
     memories = "" if facts_most == "null" else f" and {max(0, room.facts)} memories"
