@@ -440,7 +440,12 @@ def check_session(session: object) -> str:
     """The name of a session, or :class:`InvalidInput`; 7 and "7" name the same one."""
     plain = plain_scalar(session)
     if isinstance(plain, str | int) and not isinstance(plain, bool):
-        return str.__str__(plain) if isinstance(plain, str) else str(int(plain))
+        try:
+            return check_text(plain if isinstance(plain, str) else str(plain), "session")
+        except InvalidContent as error:
+            raise InvalidInput(error.why, hint=error.hint) from None
+        except ValueError:  # Python writes no number with thousands of digits
+            raise InvalidInput("a session is no number of thousands of digits") from None
     raise InvalidInput(
         f"a session is a text or a whole number, not {session!r:.40}",
         hint="use the name that its memories were stored with",

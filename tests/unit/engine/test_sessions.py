@@ -297,6 +297,13 @@ def test_what_is_no_name_is_refused(alice: AgentMemory, name: Any) -> None:
         alice.session(name)
 
 
+@pytest.mark.parametrize("name", ["\ud800", "a\0b", 10**5000], ids=["half", "nul", "long"])
+def test_what_no_memory_can_say_as_its_session_is_refused(alice: AgentMemory, name: Any) -> None:
+    for call in (alice.session, lambda each: alice.search("x", session=each)):
+        with pytest.raises(InvalidInput, match="a session"):
+            call(name)
+
+
 def test_a_session_takes_no_other_session(alice: AgentMemory) -> None:
     session = alice.session("one")
     for call in (session.add, session.search, session.recall, session.add_many):
