@@ -98,7 +98,40 @@ def of_fr_004(rng: Random, memory: AgentMemory) -> Call:
     return "memory_compact", {}, lambda memory: memory.compact()
 
 
-DRAWN = {"ctx-sys": of_ctx_sys, "fr-004": of_fr_004}
+def of_memorysync(rng: Random, memory: AgentMemory) -> Call:
+    content, heat, identifier = text(rng), rng.choice(TEMPERATURES), some_id(rng, memory)
+    source, draw = rng.choice(("email", "chat")), rng.random()
+    if draw < 0.5:
+        minutes = rng.choice((None, 1, 30, 1440, 20_000))
+        return (
+            "memory_add",
+            {"text": content, "source": source, "ttl_minutes": minutes, "project_id": "acme"},
+            lambda memory: memory.add(
+                content, metadata={"source": source, "project_id": "acme"}, ttl=minutes
+            ),
+        )
+    if draw < 0.7:
+        return (
+            "memory_query",
+            {"query": content, "tier": heat, "limit": 3, "source": source},
+            lambda memory: memory.search(
+                content, 3, temperature=heat, filters={"metadata.source": source}
+            ),
+        )
+    if draw < 0.9:
+        kept = rng.choice(("active", "archived", "deleted"))
+        return (
+            "memory_update",
+            {
+                "memory_id": identifier,
+                "retention_status": "soft_deleted" if kept == "deleted" else kept,
+            },
+            lambda memory: memory.update(identifier, retention=kept),
+        )
+    return "memory_forget", {"memory_id": identifier}, lambda memory: memory.delete(identifier)
+
+
+DRAWN = {"ctx-sys": of_ctx_sys, "fr-004": of_fr_004, "memorysync": of_memorysync}
 
 
 def outcome(call: Callable[[], object]) -> str | None:
@@ -114,7 +147,8 @@ def outcome(call: Callable[[], object]) -> str | None:
 def test_a_profile_and_the_plain_calls_leave_the_same_state(name: str, seed: int) -> None:
     rng = Random(f"{name} {seed}")
     small = {"profile": name, "temperature": {"hot_max_tokens": 90, "session_max_tokens": 60}}
-    own = load_settings(small, overrides={"store": None, "memory": {"max_pinned": 2}})
+    more = {"store": None, "memory": {"max_pinned": 2}, "clock": {"mode": "ticks"}}
+    own = load_settings(small, overrides=more)
     plain = load_settings({**own.to_dict(), "profile": None})
     assert plain.profile is None
     with (

@@ -67,7 +67,11 @@ class Opening:
             assignments=tuple(assignments),
             overrides=overrides,
         )
-        self._given = self._load()
+        self._given: Settings | ConfigError
+        try:
+            self._given = self._load()
+        except ConfigError as error:  # the bank may have a profile, whose settings these are
+            self._given = error
         self._create, self._apply_caps = create, apply_caps
         self._embedder, self._count_tokens = embedder, count_tokens
         self._clock_mode, self._is_brief = clock_mode, is_brief
@@ -78,7 +82,10 @@ class Opening:
         ``lock`` is the folder's lock, if the caller holds it.
         """
         path = path_of(folder)
-        if not self._create and not (path / "journal.db").is_file():
+        is_new = not (path / "journal.db").is_file()
+        if is_new:
+            self._settings_given(None)
+        if is_new and not self._create:
             raise history.no_bank(folder)
         lock = lock or lock_folder(path)
         with ExitStack() as undo:
@@ -132,6 +139,7 @@ class Opening:
 
     def restored(self, path: Path, into: str | PathLike[str]) -> Engine:
         """:meth:`MemoryBank.restore`."""
+        self._settings_given(None)
         folder = path_of(into)
         lock = history.restore(path, folder)
         try:
@@ -140,20 +148,35 @@ class Opening:
             lock.release()
             raise
 
+    def _settings_given(self, identity: Mapping[str, Any] | None) -> Settings:
+        """What the caller said above the defaults, or the error of it.
+
+        ``identity`` is that of a bank, whose profile may know settings that nobody else knows.
+        """
+        if isinstance(self._given, Settings):
+            return self._given
+        kept = identity["settings"] if identity else {}
+        name = kept.get("profile") if isinstance(kept, dict) else None
+        if name is None:
+            raise self._given
+        return self._load(base={"profile": name})
+
     def _engine(self, journal: Journal, folder: Path | None, lock: BankLock | None) -> Engine:
         """The bank of a journal, with its kept settings below the given ones.
 
         Without a lock, the bank is in memory; a ``folder`` is then that of the bank it copies.
         """
-        load, guard, refused, settings = self._load, None, None, self._given
+        load, guard, refused = self._load, None, None
         identity: dict[str, Any] | None = None
         is_copy = folder is not None and lock is None
         if folder is not None:
             identity = journal.get("bank")
+        given = settings = self._settings_given(identity)
+        if folder is not None:
             load = partial(load, base=_kept_settings(journal, identity, self._clock_mode))
             settings = load()
             _check_clock(journal, settings)
-            guard = Guard(folder, identity, settings, self._given)
+            guard = Guard(folder, identity, settings, given)
             refused = guard.embedder()
         if is_copy and guard is not None:
             settings = at_work = guard.without_files()

@@ -65,6 +65,23 @@ def test_settings_of_the_bank_stay_where_its_profile_is_named_again(tmp_path: Pa
         assert bank.settings.profile is None
 
 
+def test_the_documents_settings_need_no_profile_where_the_bank_has_it(tmp_path: Path) -> None:
+    MemoryBank.open(tmp_path / "bank", profile="ctx-sys", storage=MANUAL).close()
+    theirs = {"agent": {"memory": {"maxColdItems": 9}}}
+    with MemoryBank.open(tmp_path / "bank", theirs) as bank:
+        assert bank.settings.temperature.max_cold_items == 9
+        assert bank.settings.temperature.initial == "hot"
+    with MemoryBank.at(tmp_path / "bank", config=theirs) as bank:
+        assert bank.settings.temperature.max_cold_items == 9
+    with pytest.raises(ConfigError, match=r"unknown key agent.memory.maxCold;"):
+        MemoryBank.open(tmp_path / "bank", {"agent": {"memory": {"maxCold": 9}}})
+    MemoryBank.open(tmp_path / "plain", storage=MANUAL).close()
+    for folder in ("plain", "new"):
+        with pytest.raises(ConfigError, match="unknown key agent"):
+            MemoryBank.open(tmp_path / folder, theirs)
+    assert not (tmp_path / "new").exists()
+
+
 def test_the_users_own_settings_beat_the_profile() -> None:
     loaded = load_settings({"temperature": {"initial": "cold"}}, overrides={"profile": "ctx-sys"})
     assert (loaded.temperature.initial, loaded.temperature.session_max_tokens) == ("cold", 4000)
