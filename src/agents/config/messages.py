@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import ConfigError
 from .plain import Document, KeyPath, printable, show_path
+from .profiles import profiles_with
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -89,6 +90,8 @@ def _reasons(
 
 def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, Any]) -> _Problem:
     start = f"unknown key {show_path((*path, key))}"
+    if not path and (names := profiles_with(key)):
+        return _Problem(start, f"with the profile {' or '.join(names)} it is known: name it, too")
     if tuple(key.split(".")) in set(keys_of(whole)) and not path:
         section, _, name = key.rpartition(".")
         return _Problem(start, f"write {name} indented under {section}")

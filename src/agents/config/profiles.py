@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
-from .packaged import named
+from .packaged import named, packaged
 from .plain import Document, KeyPath, show_path
 from .settings import Settings
 
@@ -221,6 +221,16 @@ class _Part:
     def wrong(self, why: str) -> ConfigError:
         """The error of this part."""
         return ConfigError(f"{self.document.place(self.place)}: {show_path(self.place)} {why}")
+
+
+def profiles_with(section: str) -> list[str]:
+    """The names of the profiles whose documents have this section of settings."""
+    names = sorted(path.stem for path in packaged("profiles").glob("*.yaml"))
+    return [
+        name
+        for name in names
+        if any(key[0] == section and len(key) > 1 for key in profile(name).config)
+    ]
 
 
 # Settings under a document's names

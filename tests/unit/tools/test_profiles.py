@@ -168,7 +168,10 @@ def test_a_documents_key_is_an_assignment_and_a_keyword_too() -> None:
         ({"profile": "ctxsys"}, "there is no profile 'ctxsys'; did you mean ctx-sys?"),
         ({"profile": "../presets/tiers"}, "there is no profile '../presets/tiers'"),
         ({"profile": ["ctx-sys"]}, "profile must be text"),
-        ({"agent": {"memory": {"maxColdItems": 9}}}, "unknown key agent"),
+        (
+            {"agent": {"memory": {"maxColdItems": 9}}},
+            "unknown key agent; with the profile ctx-sys it is known: name it, too",
+        ),
     ],
 )
 def test_a_wrong_profile_is_refused(given: dict[str, Any], message: str) -> None:
