@@ -38,7 +38,7 @@ LINES = """
 init crew
 add crew -a bob "The well is dry"
 add crew -a alice --key well "The well is in the north" --json
-update crew ID -a alice "The well is in the south" --json
+update crew ID -a alice --text "The well is in the south" --json
 show crew -a alice --key well
 search crew -a alice "where is the well?"
 social tell crew ID -a alice --to bob
@@ -48,14 +48,15 @@ show crew -a bob
 pin crew ID -a alice
 unpin crew ID -a alice
 forget crew ID -a alice
-restore crew ID -a alice
+update crew ID -a alice --retention active
 status crew -a alice --tiers
+call crew memory_status -a alice
 status crew
 advance crew --by 3
 compact crew
 compact crew --prune
-export crew --to crew.parquet
-import crew crew.parquet
+store export crew --out crew.parquet
+store import crew crew.parquet
 notes crew -a alice append "The bridge is closed"
 run simulations/rumor.yaml --ticks 4 --out rumor
 resume rumor --ticks 6
@@ -73,13 +74,15 @@ sweep small.yaml --out swept
 world new ferry
 world check ferry:Ferry --scenario ferry.yaml --ticks 4
 token create crew -a alice
+token list crew
+token revoke crew alice
 doctor crew
 config
 store sync crew
 store rebuild crew
 store reembed crew --embedder none --dry-run
 store vacuum crew
-trust --list
+store trust --list
 """
 """What works. ID is the id that the last command printed."""
 
@@ -204,7 +207,8 @@ def test_every_command_works_without_extras_or_names_its_own(plain: Path, tmp_pa
         assert done.returncode == 0, f"{line}: {done.stderr}{done.stdout}"
         called.add(command_of(words))
         if words[-1] == "--json":
-            last = json.loads(done.stdout)["id"]
+            told = json.loads(done.stdout)
+            last = told.get("updated", [told])[0]["id"]
     for line, extra in NEEDS.items():
         done = tiermem(plain, tmp_path, *line.split())
         assert done.returncode == 2

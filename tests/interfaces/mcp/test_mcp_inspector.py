@@ -18,6 +18,7 @@ from mcp_clients import bank_in, serving, texts
 from agents.interfaces import tokens
 from agents.tools import OPERATIONS
 from agents.tools.operations import allows
+from waiting import LONG
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,8 +37,9 @@ Ask = Callable[..., Any]
 
 def inspected(server: tuple[str, ...], method: str, *options: str, code: int = 0) -> Any:
     """What the inspector prints about a server, as JSON."""
-    command = [*INSPECTOR, *server, "--method", method, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    patience = ("--connect-timeout", str(round(LONG * 1000)))  # of the inspector: 15 s
+    command = [*INSPECTOR, *server, *patience, "--method", method, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * LONG)
     assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout)
 
