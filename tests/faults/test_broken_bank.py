@@ -11,6 +11,7 @@ import pytest
 
 from agents import BankBroken, BankClosed, MemoryBank
 from agents.bank.agent_memory import AgentMemory
+from agents.bank.agent_session import AgentSession
 from agents.bank.memory_bank import Group
 from agents.memory.tiers import Retention
 from agents.notes.agent_notes import AgentNotes
@@ -19,10 +20,11 @@ from embedders import Directions
 ANSWERS: dict[type, set[str]] = {
     MemoryBank: {"close", "settings", "folder", "engine"},  # what is known without the memories
     AgentMemory: {"agent_id", "engine"},
+    AgentSession: {"agent", "name"},
     Group: {"name", "engine"},
     AgentNotes: {"agent_id"},
 }
-VIEWS: dict[type, set[str]] = {MemoryBank: {"agent"}, AgentMemory: {"notes"}}
+VIEWS: dict[type, set[str]] = {MemoryBank: {"agent"}, AgentMemory: {"notes", "session"}}
 """Members that give another view, whose calls raise."""
 ARGUMENTS: dict[str, Any] = {
     "agent_id": "alice",
@@ -50,6 +52,7 @@ ARGUMENTS: dict[str, Any] = {
 
 SPECIAL: dict[str, dict[str, Any]] = {
     "broadcast": {"to": ["bob"]},
+    "call": {"name": "memory_status"},
     "link": {"supersedes": "an id"},
     "update": {"content": "text"},
 }
@@ -91,7 +94,9 @@ def _use(view: object, name: str, given: dict[str, Any]) -> object:
         for each in parameters
         if each.default is each.empty and each.kind is not each.VAR_KEYWORD
     ]
-    answer = found(**{each: known[each] for each in [*needed, *SPECIAL.get(name, {})]})
+    wanted = {each: known[each] for each in [*needed, *SPECIAL.get(name, {})]}
+    by_place = [wanted.pop(each.name) for each in parameters if each.kind is each.POSITIONAL_ONLY]
+    answer = found(*by_place, **wanted)
     if isinstance(answer, AbstractContextManager):
         with answer:
             return None
@@ -100,7 +105,7 @@ def _use(view: object, name: str, given: dict[str, Any]) -> object:
 
 def test_every_public_member_of_a_broken_bank_says_so(bank: MemoryBank, tmp_path: Path) -> None:
     alice = bank.agent("alice")
-    views = (bank, alice, alice.notes, bank.group("friends"))
+    views = (bank, alice, alice.session("talk"), alice.notes, bank.group("friends"))
     memory, file = alice.all()[0], tmp_path / "written"
     given = {"memory": memory, "memory_id": memory.id, "path": "MEMORY.md"}
     bank.engine.ledger.begin(lambda: None)  # a transaction that nothing will end

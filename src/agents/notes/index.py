@@ -104,10 +104,10 @@ class NoteIndex:
 
     def place(self, memory: Memory) -> Place | None:
         """Where a memory stands in a note; None if it is no chunk of a note, or no longer."""
-        path = memory.metadata.get("path")
-        if memory.kind != "note" or not isinstance(path, str):
-            return None
         with self.bank.using():
+            path = memory.metadata.get("path")
+            if memory.kind != "note" or not isinstance(path, str):
+                return None
             note = self.kept().get(path)
         lines = note.lines_of(memory.sequence) if note is not None else None
         return None if lines is None else Place(path, *lines)

@@ -45,6 +45,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["notes", folder, "-a", "alice", "sync"]
         yield ["add", folder, "-a", "alice", "text"]
         yield ["search", folder, "-a", "alice", "query"]
+        yield ["call", folder, "-a", "alice", "memory_status"]
         yield ["pin", folder, "-a", "alice", "1"]
         yield ["update", folder, "-a", "alice", "1", "--text", "text"]
         yield ["show", folder, "-a", "alice", "--key", "diet"]
