@@ -2,8 +2,10 @@
 
 import errno
 import os
+import signal
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -158,3 +160,23 @@ def test_a_cursor_dies_in_the_thread_that_used_it(
         bank.checkpoint(tmp_path / "one.tmck")
     assert len({maker for maker, _ in Dying.threads}) == 2
     assert all(maker == last for maker, last in Dying.threads)
+
+
+def test_ctrl_c_again_and_again_leaves_no_thread_that_uses_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ends while a thread of it uses SQLite may crash."""
+
+    def insert(*_: object) -> None:
+        for _ in range(3):
+            time.sleep(0.05)  # for the main thread, which handles signals, to wait somewhere else
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(checkpoint, "_insert", insert)
+    with MemoryBank.ephemeral() as bank:
+        bank.agent("alice").add("a text")
+        with pytest.raises(KeyboardInterrupt):
+            bank.checkpoint(tmp_path / "one.tmck")
+        assert not [each for each in threading.enumerate() if "checkpoint" in each.name]
+    assert not list(tmp_path.glob("*tmck*"))

@@ -30,6 +30,7 @@ from ..errors import (
 from .beside_journal import APPLICATION_ID, bank_of, is_ours, records_of
 from .columns.agent_columns import AgentColumns
 from .files import make_folder, sweep_files
+from .interrupts import hold_signals, let_signals_come, whole
 from .journal.attachments import AttachmentRow
 from .journal.file import SnapshotRow
 from .journal.journal import Journal
@@ -138,14 +139,16 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         make_private(temporary)
         # One thread inserts while this thread packs; only one of them uses the database at a time.
         database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
-        with (
-            ThreadPoolExecutor(1, "tiermem-checkpoint") as inserting,
-            ThreadPoolExecutor(1, "tiermem-sync") as syncing,
-        ):
+        inserting = ThreadPoolExecutor(1, "tiermem-checkpoint")
+        syncing = ThreadPoolExecutor(1, "tiermem-sync")
+        hold_signals()
+        try:
+            _fill(database, temporary, inserting, syncing, journal, state, meta)
+        finally:
             try:
-                _fill(database, temporary, inserting, syncing, journal, state, meta)
-            finally:  # after the last insert, even if a second Ctrl-C ends the wait for it
-                inserting.submit(database.close).result()
+                _end(database, inserting, syncing)
+            finally:
+                let_signals_come()
         sync_file(temporary)
         temporary.replace(path)
         sync_folder(path.parent)
@@ -203,6 +206,16 @@ def _fill(
         "INSERT INTO meta VALUES (?, ?)", [*texts.items(), ("sha256", digest.hexdigest())]
     )
     database.execute("COMMIT")
+
+
+@whole
+def _end(database: sqlite3.Connection, inserting: Executor, syncing: Executor) -> None:
+    """Close the database after the last insert, and wait until no thread is left.
+
+    Signals wait, too: a second Ctrl-C would let the process end while a thread uses SQLite.
+    """
+    with inserting, syncing:
+        inserting.submit(database.close).result()
 
 
 def _insert(database: sqlite3.Connection, rows: list[SnapshotRow]) -> None:
