@@ -201,7 +201,7 @@ def leaked(answer: httpx.Response, asked: str, victim: Victim) -> bool:
 
 
 @pytest.mark.parametrize(
-    "number", [700, pytest.param(10_000, marks=pytest.mark.slow)], ids=["some", "10,000"]
+    "number", [700, pytest.param(10_000, marks=pytest.mark.long)], ids=["some", "10,000"]
 )
 def test_nothing_of_one_project_is_found_from_another(tmp_path: Path, number: int) -> None:
     rng = random.Random(number)
