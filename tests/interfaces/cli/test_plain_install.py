@@ -188,6 +188,7 @@ def test_a_simulation_without_its_packages_says_so_before_it_begins(
         assert tiermem(memory_alone, tmp_path, *line.split()).returncode == 0
 
 
+@pytest.mark.long
 def test_every_built_in_world_runs_without_extras(plain: Path, tmp_path: Path) -> None:
     for world in WORLDS:
         scenario = {"simulation": {"world": world, "agents": 8, "ticks": 3}}
