@@ -60,6 +60,7 @@ def test_a_killed_model_has_all_its_whole_steps(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("start_method")
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("processes", [1, 2])
 def test_runs_of_a_batch_have_folders_of_their_own(tmp_path: Path, processes: int) -> None:
     runner = pytest.importorskip("mesa.batchrunner")  # Mesa 4 has none

@@ -198,6 +198,7 @@ def test_every_built_in_world_runs_without_extras(plain: Path, tmp_path: Path) -
         assert (tmp_path / world / "report.html").is_file()
 
 
+@pytest.mark.long
 def test_every_command_works_without_extras_or_names_its_own(plain: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "simulations", tmp_path / "simulations")
     (tmp_path / "small.yaml").write_text(SWEEP)

@@ -157,7 +157,7 @@ def test_another_baseline_runs_nothing_again(tiermem: Command, swept: Path, tmp_
     assert stamps(swept) == before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:

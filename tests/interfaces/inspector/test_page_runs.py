@@ -24,7 +24,7 @@ AGENT = "agent_01"
 ARROW_RIGHT, ENTER, SHIFT = "\ue014", "\ue007", "\ue008"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) -> None:
     count = 50_000
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
@@ -195,6 +195,7 @@ def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("tick", [12, 6])
 def test_the_population_shows_who_brought_a_belief_to_whom(
     browser: Browser, rumor: Path, tmp_path: Path, tick: int
