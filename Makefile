@@ -10,10 +10,10 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # With PLAIN=1, the tests replace nothing to save time: see docs/architecture/house.md.
 export TIERMEM_PLAIN ?= $(PLAIN)
 
-LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
+LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/notes \
 	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/unit/simulation/test_statistics.py tests/interfaces/http/test_http_operations.py \
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
-	tests/faults/test_bombs.py tests/unit/testing tests/adapters/test_names.py \
+	tests/faults/test_bombs.py tests/adapters/test_names.py \
 	$(wildcard tests/adapters/test_langgraph_*.py tests/adapters/test_mesa_*.py)
 
 PAGE := src/agents/interfaces/inspector/page/jsconfig.json
