@@ -8,6 +8,8 @@ import pytest
 
 from agents import AgentMemory, MemoryBank, TierMemError
 from agents.config.load import load_settings
+from agents.config.packaged import packaged
+from agents.memory.tiers import TIER_VALUES
 from agents.tools.calling import run
 from agents.tools.profiles import table_of
 from embedders import Directions
@@ -17,6 +19,7 @@ SEEDS = range(8)
 SESSIONS = ("s1", "s2")
 KINDS = ("message", "fact", "decision", "entity", "context")
 TEMPERATURES = ("hot", "warm", "cold")
+TIERS = (*TIER_VALUES, None)
 Arguments = dict[str, Any]
 Call = tuple[str, Arguments, Callable[[AgentMemory], object]]
 """An operation of a profile with its arguments, and the plain call that it stands for."""
@@ -98,40 +101,30 @@ def of_fr_004(rng: Random, memory: AgentMemory) -> Call:
     return "memory_compact", {}, lambda memory: memory.compact()
 
 
-def of_memorysync(rng: Random, memory: AgentMemory) -> Call:
-    content, heat, identifier = text(rng), rng.choice(TEMPERATURES), some_id(rng, memory)
-    source, draw = rng.choice(("email", "chat")), rng.random()
+def of_agent_ecology(rng: Random, memory: AgentMemory) -> Call:
+    content, tier, identifier = text(rng), rng.choice(TIERS), some_id(rng, memory)
+    draw = rng.random()
     if draw < 0.5:
-        minutes = rng.choice((None, 1, 30, 1440, 20_000))
         return (
-            "memory_add",
-            {"text": content, "source": source, "ttl_minutes": minutes, "project_id": "acme"},
-            lambda memory: memory.add(
-                content, metadata={"source": source, "project_id": "acme"}, ttl=minutes
-            ),
+            "store_memory",
+            {"content": content, "tier": tier},
+            lambda memory: memory.add(content, tier=tier or "normal"),
         )
-    if draw < 0.7:
+    if draw < 0.65:
         return (
-            "memory_query",
-            {"query": content, "tier": heat, "limit": 3, "source": source},
-            lambda memory: memory.search(
-                content, 3, temperature=heat, filters={"metadata.source": source}
-            ),
+            "set_memory_tier",
+            {"memory_id": identifier, "tier": tier or "low"},
+            lambda memory: memory.set_tier(identifier, tier or "low"),
         )
-    if draw < 0.9:
-        kept = rng.choice(("active", "archived", "deleted"))
-        return (
-            "memory_update",
-            {
-                "memory_id": identifier,
-                "retention_status": "soft_deleted" if kept == "deleted" else kept,
-            },
-            lambda memory: memory.update(identifier, retention=kept),
-        )
-    return "memory_forget", {"memory_id": identifier}, lambda memory: memory.delete(identifier)
+    if draw < 0.75:
+        return "pin_memory", {"memory_id": identifier}, lambda memory: memory.pin(identifier)
+    if draw < 0.85:
+        return "unpin_memory", {"memory_id": identifier}, lambda memory: memory.unpin(identifier)
+    return "memory_recall", {"query": content}, lambda memory: memory.recall(content)
 
 
-DRAWN = {"ctx-sys": of_ctx_sys, "fr-004": of_fr_004, "memorysync": of_memorysync}
+DRAWN = {"agent-ecology": of_agent_ecology, "ctx-sys": of_ctx_sys, "fr-004": of_fr_004}
+"""The profiles memorysync and openclaw have laws of their own, with clocks and notes."""
 
 
 def outcome(call: Callable[[], object]) -> str | None:
@@ -167,7 +160,7 @@ def test_a_profile_and_the_plain_calls_leave_the_same_state(name: str, seed: int
             assert theirs.state_hash() == ours.state_hash(), (operation, arguments)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", sorted(path.stem for path in packaged("profiles").glob("*.yaml")))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_call_that_is_refused_changes_nothing(name: str, seed: int) -> None:
     rng = Random(f"refused {name} {seed}")
