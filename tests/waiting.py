@@ -9,12 +9,13 @@ LONG = 300.0
 """Seconds after which something hangs; no test takes this long on the busiest machine."""
 
 
-def until(what: str, happened: Callable[[], object], seconds: float = LONG) -> None:
-    """Wait until it happened; fail with ``what`` did not."""
+def until(what: str, happened: Callable[[], Any], seconds: float = LONG) -> Any:
+    """What ``happened`` returns, once it did; fail with ``what`` did not."""
     end = time.monotonic() + seconds
-    while not happened():
+    while not (found := happened()):
         assert time.monotonic() < end, f"waited {seconds:.0f} s for this in vain: {what}"
         time.sleep(0.01)
+    return found
 
 
 def happens_within(seconds: float, happened: Callable[[], object]) -> bool:

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,20 +31,25 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def _reading(folder: Path) -> int:
-    """The process that has the only file in a temporary folder open."""
+def _reading(folder: Path) -> int | None:
+    """The process that has the only file in a temporary folder open, if one is seen to."""
     (file,) = folder.glob("tiermem-inspector-*/slices.db")
     for process in Path("/proc").glob("[0-9]*"):
         if int(process.name) == os.getpid():
             continue
-        try:
-            files = [each.readlink() for each in (process / "fd").iterdir()]
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if file in files and b"inspect\0" not in command:
-            return int(process.name)
-    return 0
+        with suppress(OSError):  # it ended, or is another user's
+            if b"inspect\0" in (process / "cmdline").read_bytes():
+                continue
+            for each in (process / "fd").iterdir():
+                with suppress(FileNotFoundError):  # closed meanwhile, as SQLite does with journals
+                    if each.readlink() == file:
+                        return int(process.name)
+    return None
+
+
+def _reader(folder: Path) -> int:
+    """That process. Never 0, which for ``os.kill`` is whoever runs these tests."""
+    return int(until("a process has the file open", lambda: _reading(folder)))
 
 
 def _read(site: Inspection, tick: int) -> None:
@@ -56,7 +62,7 @@ def test_what_was_read_is_told_on_where_the_process_was_killed(place: Path, tmp_
         bank.advance(1)
         with looked_at(tmp_path / "bank") as site:
             _read(site, 1)
-            os.kill(_reading(place), signal.SIGKILL)
+            os.kill(_reader(place), signal.SIGKILL)
             until("it is noticed", lambda: site.runs[0].damaged is not None)
             bank.agent("ann").add("the mill is lost")
             bank.advance(2)
@@ -94,7 +100,7 @@ def test_neither_process_nor_file_outlives_the_command(
     ) as process:
         assert process.stdout is not None
         assert re.match("http", process.stdout.readline())
-        until("the process reads", lambda: _reading(place) > 0)
+        _reader(place)
         process.send_signal(end)
         ended(process)
         until("nothing is left", lambda: list(place.glob("tiermem-inspector-*")) == [])
