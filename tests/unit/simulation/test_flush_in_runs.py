@@ -27,6 +27,7 @@ from agents.notes import files
 from agents.notes.flush import FLUSH_PROMPT
 from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.policies.cassette import Cassette
+from agents.simulation.policies.clients import Mem0Model
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Action, Flushing, Observation, Outcome, Remark
 from agents.simulation.runs.branch import branch
@@ -731,10 +732,10 @@ def saying(*replies: object) -> Callable[[dict[str, Any]], Any]:
 
 
 @functools.cache
-def chat_model(url: str) -> ChatModel:
+def chat_model(url: str) -> Mem0Model:
     """One model for all tests, since making a client takes a while."""
     config = {"openai_base_url": url, "api_key": "hush-hush", "model": "m"}
-    return ChatModel(LlmSettings("openai", config), timeout=LONG)
+    return Mem0Model(ChatModel(LlmSettings("openai", config), timeout=LONG))
 
 
 def llm(url: str, path: Path, *, replay: bool = False) -> Llm:

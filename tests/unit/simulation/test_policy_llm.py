@@ -17,7 +17,10 @@ from agents.errors import ConfigError, Diverged, InvalidAction, SimulationError
 from agents.memory.context import render
 from agents.memory.records import Hits
 from agents.simulation.policies.cassette import Cassette
+from agents.simulation.policies.clients import Mem0Model
 from agents.simulation.policies.llm import NO_OP, Llm
+from agents.simulation.policies.model import Question
+from agents.simulation.policies.model import Reply as ModelReply
 from agents.simulation.protocols import Action, Observation, Policy, Remark
 from agents.simulation.tick.loop import Loop, Together
 from agents.storage.mem0.models import ChatFailed, ChatModel
@@ -58,9 +61,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @functools.cache
-def chat_model(url: str, timeout: float) -> ChatModel:
+def chat_model(url: str, timeout: float) -> Mem0Model:
     """One model for all tests, since making a client takes a while."""
-    return ChatModel(settings(url), timeout=timeout)
+    return Mem0Model(ChatModel(settings(url), timeout=timeout))
 
 
 def settings(url: str) -> LlmSettings:
@@ -286,14 +289,14 @@ def test_a_late_reply_is_not_taken_for_that_of_another_attempt(path: Path) -> No
         def prepare(self) -> None:
             pass
 
-        def reply(self, messages: object) -> str:
-            calls.append(messages)
+        def reply(self, question: Question) -> ModelReply:
+            calls.append(question)
             if len(calls) == 1:
                 asked_again.wait(LONG)
-                return '{"actions": [{"name": "late"}]}'
+                return ModelReply('{"actions": [{"name": "late"}]}')
             asked_again.set()
             time.sleep(0.1)
-            return WAVES
+            return ModelReply(WAVES)
 
     made = Llm(Slow(), Cassette(path), ACTIONS, timeout=4.0, pause=0.0)
     assert decide(made) == [WAVE]
@@ -310,7 +313,7 @@ from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Observation
 class Never:
     def prepare(self): pass
-    def reply(self, messages): threading.Event().wait()
+    def reply(self, question): threading.Event().wait()
 made = Llm(Never(), Cassette(sys.argv[1]), {}, retries=0, timeout=0.1)
 print(made.decide(Observation("", agent_id="alice", tick=1), Hits(), Random(0))[0].name)
 """
@@ -374,7 +377,7 @@ def test_a_secret_reaches_neither_the_cassette_nor_an_error(
 
 
 def test_without_an_llm_the_error_says_what_to_set(path: Path) -> None:
-    made = Llm(ChatModel(LlmSettings(None, {})), Cassette(path), ACTIONS)
+    made = Llm(Mem0Model(ChatModel(LlmSettings(None, {}))), Cassette(path), ACTIONS)
     with pytest.raises(SimulationError, match=r"set llm\.provider"):
         decide(made)
     assert not path.exists()
@@ -390,7 +393,7 @@ def test_a_key_of_openrouter_sends_nothing_there(
 
 
 def test_a_client_that_cannot_be_made_ends_the_run_and_records_nothing(path: Path) -> None:
-    model = ChatModel(LlmSettings("openai", {"api_key": KEY, "modle": "m"}))
+    model = Mem0Model(ChatModel(LlmSettings("openai", {"api_key": KEY, "modle": "m"})))
     with pytest.raises(SimulationError, match=r"LLM openai can't be set up: .*modle"):
         decide(Llm(model, Cassette(path), ACTIONS))
     assert not path.exists()
@@ -401,7 +404,7 @@ def test_a_bug_in_a_model_is_raised_where_it_was_asked(path: Path) -> None:
         def prepare(self) -> None:
             pass
 
-        def reply(self, messages: object) -> str:
+        def reply(self, question: Question) -> ModelReply:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -14,6 +14,7 @@ from agents.errors import SimulationError
 from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
+from agents.simulation.policies.model import Question, Reply
 from agents.simulation.protocols import Ask, Insight, Observation, Rating, Reflecting
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
@@ -328,8 +329,10 @@ class Scribe:
 
     def prepare(self) -> None: ...
 
-    def reply(self, messages: list[dict[str, str]]) -> str:
-        text = messages[-1]["content"]
+    def reply(self, question: Question) -> Reply:
+        return Reply(self.answer(question.messages[-1]["content"]))
+
+    def answer(self, text: str) -> str:
         self.prompts.append(text)
         if "rate the likely poignancy" in text:
             count = sum(line[:1].isdigit() for line in text.splitlines())
@@ -378,8 +381,8 @@ def test_a_reply_in_the_wrong_form_is_no_insight_and_the_run_goes_on(
     tmp_path: Path, reply: str
 ) -> None:
     class Wrong(Scribe):
-        def reply(self, messages: list[dict[str, str]]) -> str:
-            given = super().reply(messages)
+        def answer(self, text: str) -> str:
+            given = super().answer(text)
             return reply if "insights can you infer" in self.prompts[-1] else given
 
     with bank_with(threshold=12) as bank:

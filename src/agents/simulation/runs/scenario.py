@@ -14,8 +14,10 @@ from ...memory.new import check_new
 from ...memory.requests import check_agent_id
 from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
+from ..policies.asking import DEFAULT_TIMEOUT
 from ..policies.cassette import Cassette
-from ..policies.llm import DEFAULT_TIMEOUT, Llm
+from ..policies.clients import Mem0Model
+from ..policies.llm import Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..tick.actions import (
@@ -129,7 +131,8 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
                 "model",
             )
         seconds = options.get("timeout", DEFAULT_TIMEOUT)
-        model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
+        model = Mem0Model(ChatModel(settings.llm, timeout=seconds))
+        actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
         policy = _call(where, Llm, options, model, cassette, actions, own, settings.reflection)
     elif ":" in name:

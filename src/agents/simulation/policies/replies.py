@@ -1,0 +1,118 @@
+"""How the replies of a language model are read: ValueError for a reply in the wrong form."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...memory.records import Memory
+from ...memory.sources import MOST_EVIDENCE, check_importance
+from ...notes.flush import SILENT_REPLY
+from ..protocols import Action, Ask, Insight
+from ..tick.actions import ASK_ACTIONS, GROUP_ASKS
+from . import as_actions, check_keepable
+
+Value = dict[str, Any]
+
+
+def actions_in(reply: str) -> list[object]:
+    """The actions of a reply; an invalid one stays as it is, for the loop to refuse."""
+    return as_actions(_listed_in(reply))
+
+
+def _listed_in(reply: str) -> list[object]:
+    """The list of actions, unchecked; ValueError if the reply has no list.
+
+    The JSON may stand in a code fence, and may have other keys beside ``actions``.
+    """
+    text = reply.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    value = json.loads(text, parse_constant=_finite, parse_float=_finite)
+    if not isinstance(value, dict) or not isinstance(value.get("actions"), list):
+        raise ValueError(f'it is not an object with a list of "actions": {value!r:.60}')
+    check_keepable(value["actions"])
+    return list(value["actions"])
+
+
+def actions_to_save(reply: str) -> list[object]:
+    """The list of actions; empty if the reply says that nothing needs saving."""
+    return [] if reply.strip().casefold() == SILENT_REPLY.casefold() else actions_in(reply)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large or no number")
+    return number
+
+
+def asks_in(actions: Sequence[object]) -> list[Ask]:
+    """The questions among actions; a question that lacks a part becomes one that is refused."""
+    found = []
+    for action in actions:
+        if isinstance(action, Action) and action.name in (*ASK_ACTIONS, *GROUP_ASKS):
+            arguments = action.arguments
+            query: Any = arguments.get("query", "")
+            is_cold = action.name == "recall_memory"
+            of_groups = action.name in GROUP_ASKS
+            limit, session = arguments.get("limit"), arguments.get("session")
+            found.append(Ask(query, limit, is_cold, of_groups, session))
+    return found
+
+
+def questions_in(most: int) -> Callable[[str], list[object]]:
+    """Reads the questions of a reply; ValueError if it has none."""
+
+    def read(reply: str) -> list[object]:
+        found = _list_in(reply, "questions")
+        if not found or not all(isinstance(each, str) and each.strip() for each in found):
+            raise ValueError(f'"questions" is not a list of texts: {found!r:.60}')
+        return found[:most]
+
+    return read
+
+
+def insights_in(memories: Sequence[Memory], most: int) -> Callable[[str], list[object]]:
+    """Reads the insights of a reply; ValueError if one of them names no statement."""
+
+    def read(reply: str) -> list[object]:
+        return [_insight(each, memories) for each in _list_in(reply, "insights")[:most]]
+
+    return read
+
+
+def ratings_in(count: int) -> Callable[[str], list[object]]:
+    """Reads the ratings of a reply; ValueError unless there are as many as texts."""
+
+    def read(reply: str) -> list[object]:
+        found = _list_in(reply, "importance")
+        if len(found) != count:
+            raise ValueError(f'"importance" has {len(found)} numbers, not {count}')
+        return [check_importance(each) for each in found]
+
+    return read
+
+
+def _insight(value: object, memories: Sequence[Memory]) -> Insight:
+    own: Value = value if isinstance(value, dict) else {}
+    text, numbers = own.get("insight"), own.get("because_of")
+    if not isinstance(text, str) or not text.strip() or not isinstance(numbers, list):
+        raise ValueError(f"an insight has a text and statements: {value!r:.60}")
+    places = {each for each in numbers if type(each) is int}
+    if not places or len(places) < len(numbers) or not places <= set(range(1, len(memories) + 1)):
+        raise ValueError(f"statements have the numbers 1 to {len(memories)}: {numbers!r:.60}")
+    evidence = [memories[place - 1].id for place in sorted(places)][:MOST_EVIDENCE]
+    given = own.get("importance")
+    return Insight(text, evidence, None if given is None else check_importance(given))
+
+
+def _list_in(reply: str, name: str) -> list[Any]:
+    text = reply.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    value = json.loads(text)
+    if not isinstance(value, dict) or not isinstance(value.get(name), list):
+        raise ValueError(f'it is not an object with a list of "{name}": {value!r:.60}')
+    check_keepable(value[name])
+    return list(value[name])
