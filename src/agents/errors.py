@@ -36,6 +36,7 @@ TierMemError
 └── SimulationError                  a world or a policy failed; the run is as it was before
     ├── InvalidAction                one agent's action was refused, and the agent is told
     ├── ChatFailed                   an LLM gave no answer this time; its policy tries again
+    ├── RunPaused                    a run waits between two ticks: no model, or no budget, now
     ├── RunError                     a run's folder is missing something, in the way or in use
     └── Diverged                     a replay is not what was recorded
 
@@ -335,14 +336,38 @@ class InvalidAction(SimulationError):
 
 
 class ChatFailed(SimulationError):
-    """An LLM gave no answer this time. The message is one line, without secrets."""
+    """An LLM gave no answer this time. The message is one line, without secrets.
+
+    ``retry_after`` is how many seconds the server asks to be left alone. ``is_final`` says that the
+    same question has the same failure later: a wrong key, an unknown model.
+    """
 
     what = "the LLM gave no answer"
     hint = "check the section llm of the settings, and that the LLM answers"
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        is_final: bool = False,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.retry_after = retry_after
+        self.is_final = is_final
+
+
+class RunPaused(SimulationError):
+    """A run stands between two ticks and can go on later: its model is away, or its budget spent.
+
+    The tick that was under way is undone, and no answer that was given is lost: going on asks only
+    what was not answered. The command line ends with an exit code of its own, 3.
+    """
+
+    what = "the run is paused; whole ticks and all answers are kept"
+    hint = "go on with: tiermem resume RUN"
 
 
 class RunError(SimulationError):

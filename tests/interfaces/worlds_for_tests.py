@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents.errors import InvalidAction
+from agents.errors import InvalidAction, RunPaused
 from agents.simulation.protocols import Action, Observation, Outcome
 
 
@@ -96,6 +96,15 @@ class RaisingPolicy:
         if observation.tick == 3:
             raise RuntimeError("the mind went blank")
         return []
+
+
+class PausingPolicy:
+    """Steps; in tick 3 it can't go on until there is a file ``ready`` in the current folder."""
+
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> Sequence[Action]:
+        if observation.tick == 3 and observation.agent_id == "bob" and not Path("ready").exists():
+            raise RunPaused("the oracle is away")
+        return [Action("step"), Action("store_memory", {"content": f"note {rng.randrange(100)}"})]
 
 
 class NumberPolicy:

@@ -47,7 +47,7 @@ def test_it_fits_a_terminal_of_80_columns() -> None:
 def test_it_says_how_to_begin_and_what_exit_codes_mean() -> None:
     text = shown()
     assert "tiermem init crew" in text
-    assert "0 done, 1 it could not be done, 2 wrong use or wrong settings, 130" in text
+    assert "0 done, 1 it could not be done, 2 wrong use or wrong settings, 3 a run is" in text
 
 
 def test_it_has_no_colours_off_a_terminal() -> None:

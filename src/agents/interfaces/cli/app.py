@@ -11,10 +11,11 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from ... import __version__
-from ...errors import ConfigError, InvalidInput, TierMemError
+from ...errors import ConfigError, InvalidInput, RunPaused, TierMemError
 from . import failures
 from .failures import (
     INTERRUPTED,
+    PAUSED,
     Stopped,
     deaf_to_ctrl_c,
     drop_output,
@@ -126,6 +127,8 @@ def _reported() -> int:
         return 2
     except TierMemError as error:
         failures.report(failures.of_error(error, command))
+        if isinstance(error, RunPaused):
+            return PAUSED
         return 2 if isinstance(error, ConfigError | InvalidInput) else 1
     except ImportError as error:
         failures.report(failures.of_import(error, command))

@@ -132,6 +132,9 @@ def report(lines: Lines) -> None:
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
+PAUSED = 3
+"""The exit code of a run that stands between two ticks: the same run may go on later."""
+
 _TERMINATED = 143
 
 

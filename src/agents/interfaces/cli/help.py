@@ -40,8 +40,8 @@ _EXAMPLES = """ [bold]Try it[/]
    summary of a run, too. NO_COLOR is respected.
 
  [bold]Exit codes[/]
-   0 done, 1 it could not be done, 2 wrong use or wrong settings, 130 or 143
-   stopped by Ctrl-C or by SIGTERM
+   0 done, 1 it could not be done, 2 wrong use or wrong settings, 3 a run is
+   paused and can go on later, 130 or 143 stopped by Ctrl-C or by SIGTERM
 """
 
 

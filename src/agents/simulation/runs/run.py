@@ -35,6 +35,7 @@ from ...errors import (
     CheckpointDamaged,
     ConfigError,
     RunError,
+    RunPaused,
     SimulationError,
     TickNotKept,
 )
@@ -229,13 +230,17 @@ class Run:
     def advance(self, until: int) -> Iterator[dict[str, Any]]:
         """Run tick after tick, up to ``until``, and give the record of each tick.
 
-        A caller may stop after any tick; the run keeps all ticks so far.
+        A caller may stop after any tick; the run keeps all ticks so far. :class:`RunPaused` comes
+        between two ticks, and the same call goes on.
         """
         while self.tick < until:
             try:
                 record = self._next_tick()
             except RunError:  # no mistake of the world or the policy
                 raise
+            except RunPaused as error:
+                self._undo_tick()
+                raise RunPaused(error.why.rstrip("."), hint=self._way_on(error)) from error
             except SimulationError as error:
                 with contextlib.suppress(OSError):
                     replace_file(self.folder / "error.txt", "".join(format_exception(error)))
@@ -394,8 +399,20 @@ class Run:
             self._driver.close()
             self._driver = self._loop = None
 
+    def _undo_tick(self) -> None:
+        """Make world and policy anew as they were after the last whole tick, as memories are."""
+        self._end_workers()
+        self._start(quiet)
+
+    def _way_on(self, error: RunPaused) -> str:
+        first = vars(error).get("hint", "")
+        return f"{first}{', then ' if first else ''}go on with: {self._again()}"
+
+    def _again(self) -> str:
+        return f"tiermem resume {quote(str(self.folder))}"
+
     def _remedy(self) -> str:
-        code, again = self.folder / "code", f"tiermem resume {quote(str(self.folder))}"
+        code, again = self.folder / "code", self._again()
         mend = f"mend it in {code}, then go on" if code.is_dir() else "go on"
         remedy = f"{mend} with: {again}"
         own = original_code(code, self._places)

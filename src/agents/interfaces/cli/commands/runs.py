@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from ....errors import ConfigError
+from ....errors import ConfigError, RunPaused
 from ....memory.words import cut
 from ....packages import need
 from ..failures import INTERRUPTED, telling
@@ -278,24 +278,32 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
     until = run.settings.simulation.ticks
     show = screen.meter("tick", "ticks", run.tick)
     run.progress = screen.meter("commits in mem0's store", "commits")
+    paused: RunPaused | None = None
     # Standard output holds the result alone: what a world prints goes to standard error.
     with stopping() as asked_to_stop, contextlib.redirect_stdout(sys.stderr):
-        for _ in run.advance(until):
-            show(run.tick, until)
-            if asked_to_stop():
-                screen.say(f"stopping after tick {run.tick}")
-                break
+        try:
+            for _ in run.advance(until):
+                show(run.tick, until)
+                if asked_to_stop():
+                    screen.say(f"stopping after tick {run.tick}")
+                    break
+        except RunPaused as pause:
+            paused = pause
         summary = run.finish()
         run.sync()
         run.progress = None
         interrupted = asked_to_stop() and run.tick < until
     if as_json:
         echo_json({"run": str(run.folder), **summary})
+    elif paused:
+        screen.say(f"paused after tick {run.tick} of {until}")
     elif interrupted:
         screen.say(f"stopped after tick {run.tick} of {until}; go on with:")
         screen.say(f"  tiermem resume {quote(str(run.folder))}")
     else:
         _tell(run, summary, screen)
+    if paused:
+        raise paused
     if interrupted:
         raise Exit(INTERRUPTED)
 
