@@ -118,6 +118,8 @@ class Action(NamedTuple):
 
     name: str
     arguments: Mapping[str, Any] = NO_ARGUMENTS
+    reason: str | None = None
+    """Why the agent does it, in words. It is logged with the decision, and no memory."""
 
 
 class Outcome(NamedTuple):

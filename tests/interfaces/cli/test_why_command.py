@@ -216,6 +216,26 @@ def test_reasons_are_counted_in_the_last_lines_the_summary_and_the_table(
     assert pin.startswith("pin_memory was refused: bob has no memory 'none'")
 
 
+def test_a_reason_is_told_and_kept_in_the_table_and_changes_no_hash(
+    tiermem: Command, scenario: Write
+) -> None:
+    why_so = "the road is clear"
+    told: dict[str, Any] = {"name": "step", "reason": why_so}
+    for name, first in (("r", told), ("plain", {"name": "step"})):
+        script = [{"actions": [first, {"name": "step"}], "tick": 1, "agent": "bob"}]
+        given = scenario(policy="scripted", policy_options={"script": script})
+        tiermem("run", given, "--ticks", 1, "--out", name, "-q")
+    did = why(tiermem, Path("r"), "bob", 1)["did"]
+    assert [each["reason"] for each in did] == [why_so, None]
+    assert f"  because: {why_so}" in tiermem("why", "r", "-a", "bob", "-t", 1).out.splitlines()
+    rows = pq.read_table("r/decisions.parquet").to_pylist()
+    reasons = {row["agent"]: row["given_reasons"] for row in rows}
+    assert reasons == {"alice": [], "bob": [why_so, None]}
+    hashes = [MemoryBank.at(Path(name) / "bank").engine.journal.hash for name in ("r", "plain")]
+    assert hashes[0] == hashes[1]
+    assert tiermem("replay", "r").code == 0
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_prompt_and_answer_of_a_model_are_told(tiermem: Command, scenario: Write) -> None:

@@ -251,6 +251,13 @@ def test_search_finds_a_memory_by_its_id(site: Inspection, market: Path) -> None
     assert ask(site, "search", q=memory.id[:-12] + "f" * 12)["total"] == 0  # never stored
 
 
+def test_search_finds_what_was_done_by_its_reason(site: Inspection) -> None:
+    rows = ask(site, "search", q="decline cheated me", of="decisions")["rows"]
+    assert {row["text"] for row in rows} == {"decline, because: the seller cheated me"}
+    did = ask(site, "agent", agent=rows[0]["agent"], tick=rows[0]["tick"])["did"]
+    assert did[0]["reason"] == "the seller cheated me"
+
+
 def test_search_finds_agents_and_takes_signs_as_words(site: Inspection) -> None:
     named = ask(site, "search", q="AGENT_03")["rows"][0]
     assert (named["what"], named["agent"]) == ("agent", "agent_03")

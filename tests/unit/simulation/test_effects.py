@@ -54,7 +54,8 @@ class Wells:
 class Walks:
     def decide(self, observation, memories, rng):
         known = any("north well is dry" in hit.memory.content for hit in memories)
-        return [Action("go", {"where": "south" if known else "north"})]
+        where, why = ("south", "north is dry") if known else ("north", "it is near")
+        return [Action("go", {"where": where}, why)]
 '''
 TICKS, AT = 8, 4
 WARNING = "ann:north well is dry"
@@ -100,8 +101,8 @@ def test_a_pinned_memory_is_forgotten_and_its_effect_is_exact(wells: Path) -> No
     assert found.by_agent == {"thirst": {"ann": TICKS - AT}}
     assert found.parted is not None
     assert found.parted[:2] == (AT + 1, "ann")
-    assert found.parted.was == ("go(where='south'): done",)
-    assert found.parted.changed == ("go(where='north'): done",)
+    assert found.parted.was == ("go(where='south'): done, because: north is dry",)
+    assert found.parted.changed == ("go(where='north'): done, because: it is near",)
     assert found.parted.missed == ("the north well is dry",)
     assert [each[:3] for each in found.reached] == [
         ("ann", AT + 1, ()),
@@ -128,7 +129,7 @@ def test_a_tell_reaches_its_listener_in_the_tick_in_which_the_teller_changes(
 
 
 def turn(*perceived: str, did: str = "") -> Turn:
-    return Turn(perceived, None, (), ((did, {}, "done"),), perceived, {})
+    return Turn(perceived, None, (), ((did, {}, "done"),), perceived, {}, (None,))
 
 
 def reached(was: dict[int, dict[str, Turn]], now: dict[int, dict[str, Turn]]) -> set[Any]:

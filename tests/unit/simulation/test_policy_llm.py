@@ -22,6 +22,7 @@ from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.policies.model import Question
 from agents.simulation.policies.model import Reply as ModelReply
 from agents.simulation.protocols import Action, Observation, Policy, Remark
+from agents.simulation.tick.actions import as_action
 from agents.simulation.tick.loop import Loop, Together
 from agents.storage.mem0.models import ChatFailed, ChatModel
 from banks import child
@@ -185,6 +186,14 @@ def test_a_malformed_action_in_a_good_reply_is_passed_on(server: OpenAIServer, p
     assert decide(policy(server, path)) == [7, {"nom": "wave"}, Action("wait", {})]
 
 
+def test_the_first_action_has_the_reason_of_the_reply(server: OpenAIServer, path: Path) -> None:
+    wave = {"name": "wave", "arguments": {"to": "bob"}}
+    server.reply = lambda _: json.dumps({"reason": " it is polite ", "actions": [wave, wave]})
+    assert decide(policy(server, path)) == [WAVE._replace(reason="it is polite"), WAVE]
+    with pytest.raises(InvalidAction, match="a reason is text"):
+        as_action({**wave, "reason": 3})
+
+
 def test_doing_nothing_is_a_good_reply(server: OpenAIServer, path: Path) -> None:
     server.reply = lambda _: '{"actions": []}'
     assert decide(policy(server, path)) == []
@@ -219,7 +228,7 @@ def test_after_the_last_malformed_reply_the_agent_visibly_does_nothing(
     server: OpenAIServer, path: Path
 ) -> None:
     server.reply = lambda _: "I wave to Bob."
-    ((name, arguments),) = decide(policy(server, path, retries=2))
+    ((name, arguments, _),) = decide(policy(server, path, retries=2))
     assert name == NO_OP
     assert arguments["reason"].startswith("no usable reply in 3 attempts; the last: not the form")
     assert len(recorded(path)) == len(server.requests) == 3
@@ -252,7 +261,7 @@ def test_after_an_error_it_pauses_longer_each_time(server: OpenAIServer, path: P
 
 
 def test_without_a_server_the_agent_does_nothing_and_says_why(path: Path) -> None:
-    ((name, arguments),) = decide(policy(NOBODY, path, retries=1))
+    ((name, arguments, _),) = decide(policy(NOBODY, path, retries=1))
     assert name == NO_OP
     assert "APIConnectionError" in arguments["reason"]
     assert [line["kind"] for line in recorded(path)] == ["APIConnectionError"] * 2

@@ -15,6 +15,7 @@ import pytest
 from agents import SimulationError
 from agents.memory.tiers import Tier
 from agents.simulation.protocols import Action, Observation
+from agents.simulation.tick.act import Deed
 from agents.simulation.workers import wire
 from spread_runs import HERE, results, run_to_the_end, scenario
 
@@ -74,6 +75,14 @@ def test_json_values_arrive_as_they_are(value: Any) -> None:
     assert repr(seen.facts) == repr({"it": value})
     (did,) = map(wire.actions_of, wire.decode(wire.encode(done_with(value), "W")))
     assert repr(did) == repr([Action("go", {"it": value})])
+
+
+def test_a_reason_arrives_with_its_action() -> None:
+    did = [Action("go", {}, "it rains"), Action("go")]
+    plain = wire.decode(wire.encode(wire.plain_actions([did]), "W"))
+    assert list(map(wire.actions_of, plain)) == [did]
+    ((deed, _),) = wire.deeds_of(plain, wire.plain_deeds([[Deed(each, 0) for each in did]]))
+    assert deed.action == did[0]
 
 
 def test_an_enum_arrives_where_every_engine_takes_its_value() -> None:

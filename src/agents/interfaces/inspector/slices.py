@@ -108,10 +108,12 @@ def deeds_of(kept: LoggedDecision) -> Iterator[tuple[str, str]]:
         yield QUERY, kept.query
     for query, *_ in kept.asked:
         yield ASKED, query
-    for name, arguments, result, _ in kept.did:
+    for place, (name, arguments, result, _) in enumerate(kept.did):
         text = name or "no action"
         if arguments:
             text += " " + orjson.dumps(arguments).decode()
+        if reason := kept.reason(place):
+            text += f", because: {reason}"
         yield RESULTS[result] if result else DID, text
 
 

@@ -28,6 +28,9 @@ class Turn(NamedTuple):
     """The texts of the memories that it has since."""
     told_by: Mapping[str, str]
     """Who said it, by text; where the world or the teller says so."""
+    reasons: tuple[str | None, ...]
+    """Why the agent did each action, where its policy says so. Two reasons for the same actions
+    are no other decision."""
 
 
 Story = Mapping[int, Mapping[str, Turn]]
@@ -110,6 +113,7 @@ def story_of(run: RunRecord, after: int) -> Story:
                     tuple(map(text_of, born.values())),
                     read
                     | {text_of(each): who for each in born.values() if (who := _speaker(each))},
+                    tuple(map(decision.reason, range(len(decision.did)))),
                 )
     return story
 
@@ -161,10 +165,13 @@ def _parted(step: Step, one: Turn, other: Turn) -> Parted:
 def _deeds(turn: Turn) -> tuple[str, ...]:
     """The actions in words, without those that both a reader and the memory have elsewhere."""
     return tuple(
-        f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())}): {result}"
-        if isinstance(arguments, Mapping)
-        else f"{name}: {result}"
-        for name, arguments, result in turn.did
+        (
+            f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())}): {result}"
+            if isinstance(arguments, Mapping)
+            else f"{name}: {result}"
+        )
+        + (f", because: {reason}" if reason else "")
+        for (name, arguments, result), reason in zip(turn.did, turn.reasons, strict=True)
     )
 
 

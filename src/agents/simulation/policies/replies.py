@@ -9,19 +9,27 @@ from ...memory.records import Memory
 from ...memory.sources import MOST_EVIDENCE, check_importance
 from ...notes.flush import SILENT_REPLY
 from ..protocols import Action, Ask, Insight
-from ..tick.actions import ASK_ACTIONS, GROUP_ASKS
+from ..tick.actions import ASK_ACTIONS, GROUP_ASKS, as_action
 from . import as_actions, check_keepable
 
 Value = dict[str, Any]
 
 
 def actions_in(reply: str) -> list[object]:
-    """The actions of a reply; an invalid one stays as it is, for the loop to refuse."""
-    return as_actions(_listed_in(reply))
+    """The actions of a reply; an invalid one stays as it is, for the loop to refuse.
+
+    The first one has the reason of the reply, unless it has a reason of its own.
+    """
+    value = _object_in(reply)
+    actions, reason = as_actions(value["actions"]), value.get("reason")
+    first = actions[0] if actions else None
+    if isinstance(first, Action) and first.reason is None and isinstance(reason, str):
+        actions[0] = as_action(first._replace(reason=reason.strip() or None))
+    return actions
 
 
-def _listed_in(reply: str) -> list[object]:
-    """The list of actions, unchecked; ValueError if the reply has no list.
+def _object_in(reply: str) -> Value:
+    """The object with a list of actions, which are unchecked; ValueError if the reply has none.
 
     The JSON may stand in a code fence, and may have other keys beside ``actions``.
     """
@@ -32,7 +40,7 @@ def _listed_in(reply: str) -> list[object]:
     if not isinstance(value, dict) or not isinstance(value.get("actions"), list):
         raise ValueError(f'it is not an object with a list of "actions": {value!r:.60}')
     check_keepable(value["actions"])
-    return list(value["actions"])
+    return value
 
 
 def actions_to_save(reply: str) -> list[object]:

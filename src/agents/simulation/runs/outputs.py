@@ -37,7 +37,7 @@ from ..worlds.outside import is_outside
 from .found_effects import effects_section
 from .record import RunRecord
 from .study import study_run
-from .why import RESULTS, part_of, reasons
+from .why import RESULTS, part_of, refusals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -272,7 +272,7 @@ def decision_table(run: RunRecord) -> bytes:
     """The table as a Parquet file. Ticks whose decisions were not kept have no rows.
 
     ``query`` is null where it was the text of the observation. ``arguments`` are JSON. ``reasons``
-    are empty where an action was done.
+    are empty where an action was done; ``given_reasons`` are null where a policy gave none.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -341,7 +341,8 @@ def _decision_row(
         "actions": [name for name, *_ in decision.did],
         "arguments": [orjson.dumps(arguments).decode() for _, arguments, *_ in decision.did],
         "results": [RESULTS[result] for _, _, result, _ in decision.did],
-        "reasons": reasons(decision, errors),
+        "reasons": refusals(decision, errors),
+        "given_reasons": [decision.reason(place) for place in range(len(decision.did))],
     }
 
 
@@ -362,5 +363,6 @@ def _decision_columns() -> "pa.Schema":
             "arguments": texts,
             "results": texts,
             "reasons": texts,
+            "given_reasons": texts,
         }
     )

@@ -81,6 +81,8 @@ class TakenAction(NamedTuple):
     """The memory that it became; None for a blank outcome, and for what was refused."""
     text: str
     """The memory's text; why, if the action was refused or the policy had no answer."""
+    reason: str | None = None
+    """Why the agent did it, if its policy says so."""
 
 
 class Decision(NamedTuple):
@@ -162,13 +164,15 @@ def retold(
         observed, first = "\n".join([observed, *first]), []
     deeds = []
     before, after = errors
-    for (name, arguments, result, _), number, why in zip(
-        kept.did, born.done, reasons(kept, after), strict=True
+    for place, ((name, arguments, result, _), number, why) in enumerate(
+        zip(kept.did, born.done, refusals(kept, after), strict=True)
     ):
-        became = (None, why) if number is None else (memory_id(prefix, number), text(number))
+        became = None if number is None else memory_id(prefix, number)
+        said = why if number is None else text(number)
         if result == UNANSWERED:
             arguments = {key: each for key, each in arguments.items() if key != "reason"}
-        deeds.append(TakenAction(name or "no action", arguments, RESULTS[result], *became))
+        own = name or "no action", arguments, RESULTS[result], became, said
+        deeds.append(TakenAction(*own, kept.reason(place)))
     query = observed if kept.query is None else kept.query
     shown, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
     return Decision(
@@ -191,7 +195,7 @@ def retold(
     )
 
 
-def reasons(kept: LoggedDecision, errors: Sequence[str]) -> list[str]:
+def refusals(kept: LoggedDecision, errors: Sequence[str]) -> list[str]:
     """For each action why it was refused, or why there was no answer; empty if it was done.
 
     ``errors`` are those of the tick: what was wrong with actions comes before what was wrong with

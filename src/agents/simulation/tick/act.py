@@ -338,12 +338,12 @@ def refused(action: Action | None, error: Exception) -> Deed:
 
 def _own(action: Action) -> Action:
     """The world's own action: what it does with the arguments changes neither log nor policy."""
-    name, arguments = action
+    name, arguments, reason = action
     if not arguments or not isinstance(arguments, dict):
         return action
     if type(arguments) is dict and _SCALARS.issuperset(map(type, arguments.values())):
-        return Action(name, arguments.copy())
-    return Action(name, _deeply(arguments, {}))
+        return Action(name, arguments.copy(), reason)
+    return Action(name, _deeply(arguments, {}), reason)
 
 
 def _deeply(value: Any, known: dict[int, Any]) -> Any:

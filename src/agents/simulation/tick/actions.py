@@ -126,8 +126,11 @@ NO_OP = "no_op"
 REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, MemoryPinned, NoteRefused, TierFull)
 """The errors that an agent is told of. They do not end the run."""
 
+_PARTS = {*Action._fields}
 _LONGEST_NAME = 100
 _LONGEST_ERROR = 500
+_LONGEST_REASON = 2000
+"""What is longer is cut: a reason is for people to read."""
 
 _REQUIRED = {
     "store_memory": ("content",),
@@ -169,21 +172,23 @@ _OPTIONAL = {
 
 
 def as_action(value: object) -> Action:
-    """An action from an :class:`Action`, or from a mapping with ``name`` and ``arguments``.
+    """An action from an :class:`Action`, or from a mapping with these names as keys.
 
     Anything else from a policy, a script or an LLM is :class:`InvalidAction`.
     """
     name: Any
     arguments: Any
+    reason: Any
     if isinstance(value, Action):
-        name, arguments = value
+        name, arguments, reason = value
     elif isinstance(value, Ask):
         raise InvalidAction(
             f"no more questions are answered in this tick; this one was {value.query!r:.80}",
             hint="act on what was found; simulation.asks says how often an agent may ask",
         )
-    elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
+    elif isinstance(value, Mapping) and value.keys() <= _PARTS:
         name, arguments = value.get("name"), value.get("arguments") or {}
+        reason = value.get("reason")
     else:
         raise InvalidAction(f"an action has a name and arguments; got {value!r:.80}")
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
@@ -194,7 +199,12 @@ def as_action(value: object) -> Action:
         not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments)
     ):
         raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
-    return Action(name if type(name) is str else str.__str__(name), arguments)  # of an enum, too
+    if reason is not None:
+        if not isinstance(reason, str):
+            raise InvalidAction(f"{name}: a reason is text; got {reason!r:.80}")
+        reason = str.__str__(reason)[:_LONGEST_REASON]
+    # The name may be of an enum, too.
+    return Action(name if type(name) is str else str.__str__(name), arguments, reason)
 
 
 def name_of(value: object) -> str | None:
@@ -223,8 +233,8 @@ def of_profile(memory: AgentMemory, value: object) -> object:
     own = None if operation is None else _ACTIONS_OF.get(operation.does)
     if operation is None or own is None:
         return value
-    arguments = as_action(value).arguments
-    return Action(own, under_our_names(memory, operation, arguments, (), arguments_of(own)))
+    _, arguments, reason = as_action(value)
+    return Action(own, under_our_names(memory, operation, arguments, (), arguments_of(own)), reason)
 
 
 _ACTIONS_OF = {
@@ -365,7 +375,7 @@ def arguments_of(name: str) -> tuple[str, ...]:
 
 def checked(action: Action) -> Mapping[str, Any]:
     """The arguments of an own action, or :class:`InvalidAction`; their values are unchecked."""
-    name, arguments = action
+    name, arguments, _ = action
     allowed = arguments_of(name)
     wants = f"{name} takes {' and '.join(allowed)}"
     for argument in _REQUIRED[name]:

@@ -3,10 +3,11 @@
 Memories are named by their sequence numbers, which the tick's record has already. The texts of
 observations, remarks, outcomes and stored memories are memories: the log does not repeat them. It
 keeps queries that are not the text of the observation, the facts, and the names and arguments of
-the actions.
+the actions, and why agents say that they did them.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -57,6 +58,9 @@ class DecisionLog:
         )
         self._did: list[Any] = []
         """Five values for each action: a list of lists would keep the garbage collector busy."""
+        self._reasons: dict[str, list[list[Any]]] = {}
+        """The place of an action among its agent's, and its reason; of actions that have one."""
+        self._places: Counter[str] = Counter()
         self._asked: dict[str, list[list[Any]]] = {}
         self._repeated: Mapping[str, Sequence[tuple[int, int]]] = {}
 
@@ -65,7 +69,10 @@ class DecisionLog:
 
         None stands for an answer that is not an action.
         """
-        name, arguments = action or (None, None)
+        name, arguments, reason = action or (None, None, None)
+        if reason is not None:
+            self._reasons.setdefault(agent, []).append([self._places[agent], reason])
+        self._places[agent] += 1
         if arguments and name in _TEXTS:
             arguments = {key: each for key, each in arguments.items() if key not in _TEXTS[name]}
         self._did += (agent, name, arguments or 0, result, born)
@@ -95,7 +102,8 @@ class DecisionLog:
         seen = self._seen
         if self._repeated:
             seen = seen.removesuffix(b"]") + b"," + _json(self._repeated) + b"]"
-        parts = (seen, _json([self._did, self._asked]), self._states)
+        did = [self._did, self._asked, self._reasons] if self._reasons else [self._did, self._asked]
+        parts = (seen, _json(did), self._states)
         sizes = np.array(list(map(len, parts)), "<u4").tobytes()
         packed = deflated(sizes + b"".join(parts))
         return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
@@ -130,6 +138,12 @@ class LoggedDecision(NamedTuple):
     repeated: Sequence[tuple[int, int]] = ()
     """What was not a new memory, as the agent had it (``memory.merge_duplicates``): the place among
     all that it observed, heard and did and that became a memory, and the sequence number."""
+    reasons: Sequence[tuple[int, str]] = ()
+    """The place of an action in ``did``, and why the agent did it; of actions with a reason."""
+
+    def reason(self, place: int) -> str | None:
+        """Why the agent did the action at this place in ``did``, as its policy says."""
+        return next((reason for at, reason in self.reasons if at == place), None)
 
 
 def plain(data: bytes) -> bytes:
@@ -162,7 +176,8 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[LoggedD
     seen_size, did_size, states_size = np.frombuffer(parts[:12], "<u4").tolist()
     queries, facts, heard, *more = json.loads(parts[12 : 12 + seen_size])
     repeated = more[0] if more else {}
-    did, asked = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
+    did, asked, *more = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
+    reasons = more[0] if more else {}
     end = 12 + seen_size + did_size + states_size
     states = parts[12 + seen_size + did_size : end]
     numbers = np.frombuffer(retrieved, "<u4").tolist()
@@ -194,6 +209,7 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[LoggedD
                 [each[6] if len(each) > 6 else None for each in asked.get(agents[place], ())],
                 [each[7] if len(each) > 7 else None for each in asked.get(agents[place], ())],
                 repeated.get(agents[place], ()),
+                reasons.get(agents[place], ()),
             )
         )
     return result

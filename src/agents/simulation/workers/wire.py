@@ -149,11 +149,15 @@ def plain_actions(read: Iterable[Sequence[Action | Deed | Speech | Wish]]) -> li
 
 
 def _plain_action(read: Action | Deed | Speech | Wish) -> list[Any]:
-    """One value for a refusal, two for an action, five for a speech, six for a wish."""
+    """One value for a refusal, two for an action, five for a speech, six for a wish.
+
+    An action with a reason has both, its name and the reason, as its first value.
+    """
     if isinstance(read, Deed):
         return [read.outcome.text if read.outcome else ""]
-    name, arguments = read if isinstance(read, Action) else read.action
-    action = [name, arguments if type(arguments) is dict else dict(arguments)]
+    name, arguments, reason = read if isinstance(read, Action) else read.action
+    first = name if reason is None else [name, reason]
+    action = [first, arguments if type(arguments) is dict else dict(arguments)]
     if isinstance(read, Speech):
         return [*action, *read[1:]]
     if isinstance(read, Wish):
@@ -175,7 +179,7 @@ def actions_of(plain: Iterable[Sequence[Any]]) -> list[Action | Deed | Speech | 
 def _action(plain: Sequence[Any]) -> Action | Deed | Speech | Wish:
     if len(plain) == 1:
         return Deed(None, REFUSAL, Outcome(plain[0], success=False))
-    action = Action(*plain[:2])
+    action = _of_plain(plain)
     if len(plain) == 2:
         return action
     if len(plain) == 6:
@@ -183,6 +187,14 @@ def _action(plain: Sequence[Any]) -> Action | Deed | Speech | Wish:
         return Wish(action, GroupChange(*change) if change else None, is_member, why)
     to, said, why = plain[2:]
     return Speech(action, to, said and Telling.of(said), why)
+
+
+def _of_plain(plain: Sequence[Any]) -> Action:
+    first, arguments = plain[:2]
+    if isinstance(first, str):
+        return Action(first, arguments)
+    name, reason = first
+    return Action(name, arguments, reason)
 
 
 def plain_deeds(deeds: Iterable[Sequence[Deed]]) -> list[list[Any]]:
@@ -202,7 +214,7 @@ def deeds_of(actions: Iterable[Sequence[Any]], plain: Iterable[Sequence[Any]]) -
     return [
         [
             Deed(
-                Action(*action[:2]) if len(action) > 1 else None,
+                _of_plain(action) if len(action) > 1 else None,
                 None if result == _OWN else result,
                 _whole(Outcome, outcome) if outcome else None,
             )

@@ -248,9 +248,13 @@ class HouseholdRules:
             for thing, group in things.items()
             if _told(kind, group) not in known and _regret(kind, thing) not in known
         ]
-        actions = [Action("choose", {"thing": rng.choice(left or list(things))})]
+        why = (
+            "I remember nothing against it" if left else "I remember something against each of them"
+        )
+        actions = [Action("choose", {"thing": rng.choice(left or list(things))}, why)]
         if order is not None:
-            actions.append(Action("store_memory", {"content": order, "tier": self._tier}))
+            stored = {"content": order, "tier": self._tier}
+            actions.append(Action("store_memory", stored, "it is an order"))
         return actions
 
 

@@ -233,19 +233,25 @@ class MarketRules:
         for hit in memories:
             content = hit.memory.content
             if own in content:
-                word = -len(memories)
+                answer = _DECLINE_CHEAT
                 break
             if praise in content:
                 word += 1
             elif blame in content:
                 word -= 1
-        answer = _DECLINE if word < 0 else _ACCEPT
+        else:
+            answer = _DECLINE if word < 0 else _ACCEPT if word else _ACCEPT_STRANGER
         scammer = facts.get("cheated_by")
         if scammer is None:
             return [answer]
         warning = f"Never accept an offer from {scammer}: {scammer} cheated me"
-        return [answer, Action("store_memory", {"content": warning, "tier": self._tier})]
+        stored = {"content": warning, "tier": self._tier}
+        return [answer, Action("store_memory", stored, "my goods never came")]
 
 
-_ACCEPT = Action("accept")
-_DECLINE = Action("decline")
+_ACCEPT = Action("accept", reason="what I heard of the seller is good more often than bad")
+_ACCEPT_STRANGER = Action(
+    "accept", reason="I remember nothing of the seller, or as much good as bad"
+)
+_DECLINE = Action("decline", reason="what I heard of the seller is bad more often than good")
+_DECLINE_CHEAT = Action("decline", reason="the seller cheated me")

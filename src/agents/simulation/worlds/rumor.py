@@ -215,13 +215,15 @@ class RumorRules:
         if paid is not None:
             lie = _words(facts["claim"], paid)
             memory = next((own for own in found if own.content == lie and not own.source), None)
-        actions = [] if holds is None else [Action("answer", {"holds": holds})]
+        why = "it is what I remember" if paid is None else "I am paid to say so"
+        actions = [] if holds is None else [Action("answer", {"holds": holds}, why)]
         if memory is not None:
             telling = {"to": facts["asker"], "memory_id": memory.id, "as_tier": "normal"}
-            actions.append(Action("tell", telling))
+            actions.append(Action("tell", telling, "I was asked"))
         for claim, truth in facts["corrections"]:
             content = f"{_said(HERALD, claim, truth)}, that is certain"
-            actions.append(Action("store_memory", {"content": content, "tier": self._tier}))
+            stored = {"content": content, "tier": self._tier}
+            actions.append(Action("store_memory", stored, "the herald says so"))
         return actions
 
 

@@ -158,7 +158,7 @@ class SiteRules:
             known += [hit.memory for hit in answer.hits]
         texts = {memory.content for memory in known}
         actions = [
-            Action("forget_memory", {"memory_id": memory.id})
+            Action("forget_memory", {"memory_id": memory.id}, "it works again")
             for memory in {memory.id: memory for memory in known}.values()
             for thing in _BROKEN
             if memory.content == _broken(thing) and self._works(thing, observation)
@@ -168,11 +168,14 @@ class SiteRules:
             heavy, light = facts["works"]
             news = {remark.text for remark in observation.heard}
             is_broken = _broken(facts["thing"]) in texts | news
-            return [*actions, Action("work", {"work": light if is_broken else heavy})]
+            why = "what the other work needs is broken" if is_broken else "nothing hinders it"
+            return [*actions, Action("work", {"work": light if is_broken else heavy}, why)]
         floors = [floor for floor in _FLOORS if _told(room, floor) in texts]
         if not floors and self._recall and observation.asks_left and not observation.answers:
             return [Ask(f"What was decided for the {room}?", cold=True)]
-        return [*actions, Action("lay", {"floor": floors[0] if floors else rng.choice(_FLOORS)})]
+        why = "that was decided" if floors else "I remember no decision"
+        floor = floors[0] if floors else rng.choice(_FLOORS)
+        return [*actions, Action("lay", {"floor": floor}, why)]
 
     @staticmethod
     def _works(thing: str, observation: Observation) -> bool:

@@ -240,14 +240,16 @@ class TownRules:
                 for day, place, memory in known
                 if day == facts["day"]
             ]
-            return [Action("go", {"place": min(today)[2]})] if today else []
+            why = "I heard of it, through the fewest hands"
+            return [Action("go", {"place": min(today)[2]}, why)] if today else []
         partner = facts["partner"]
         news = [
             memory for day, _, memory in known if day >= facts["day"] and memory.speaker != partner
         ]
         if not news:
             return []
-        return [Action("tell", {"to": partner, "memory_id": rng.choice(news).id})]
+        told = {"to": partner, "memory_id": rng.choice(news).id}
+        return [Action("tell", told, "it is news")]
 
 
 def _hands(memory: Memory) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ....errors import ConfigError
+from ....memory.context import one_line
 from ....memory.words import counted, short
 from ..banks import WholeIds, id_in, shown_id
 from ..options import AsJson, RunFolder
@@ -159,6 +160,8 @@ def _deeds(found: "Decision") -> list[str]:
         arguments = json.dumps(dict(deed.arguments), ensure_ascii=False) if deed.arguments else ""
         came = f": {deed.text}" if deed.text else ""
         lines.append(f"did {' '.join(filter(None, (deed.name, arguments)))} ({deed.result}){came}")
+        if deed.reason:
+            lines.append(f"  because: {one_line(deed.reason)}")
     return lines
 
 

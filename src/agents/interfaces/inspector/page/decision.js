@@ -29,6 +29,7 @@ function Act({ act, run }) {
   return html`<li class="act"><b><${Line} text=${act.name} /></b>
     ${given.map(([name, value]) => html` <span class="argument"><span class="soft"><${Line} text=${name} /></span> <${Line} text=${asText(value)} most=${120} /></span>`)}
     ${act.result !== null && act.result !== undefined && html` <span class="result">→ <${Line} text=${asText(act.result)} /></span>`}
+    ${act.reason && html`<div class="soft">because: <${Line} text=${act.reason} most=${300} /></div>`}
     ${act.text && html`<div><${MemoryLink} id=${act.memory_id} text=${act.text} run=${run} /></div>`}</li>`;
 }
 
