@@ -33,10 +33,21 @@ class _Server(ThreadingHTTPServer):
             self.open.discard(client_address)
 
 
+class Fault(Exception):
+    """No answer: a status with headers; or these bytes, and then the end of the connection."""
+
+    def __init__(
+        self, code: int = 500, headers: dict[str, str] | None = None, raw: bytes | None = None
+    ) -> None:
+        super().__init__(f"status {code}")
+        self.code, self.headers, self.raw = code, headers or {}, raw
+
+
 class OpenAIServer:
     """Answers chat completions with ``reply`` and embeddings with vectors from a hash.
 
-    ``reply`` gets the request and returns the message's text; raising gives a server error.
+    ``reply`` gets the request and returns the message's text; raising a :class:`Fault` gives no
+    answer, and raising another error refuses the request.
     """
 
     dims = 32
@@ -50,12 +61,22 @@ class OpenAIServer:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.requests.append((self.path, body))
+                headers: dict[str, str] = {}
                 try:
                     answer, code = server.answer(self.path, body), 200
+                except Fault as fault:
+                    if fault.raw is not None:
+                        self.wfile.write(fault.raw)
+                        self.close_connection = True
+                        return
+                    answer, code = {"error": {"message": str(fault)}}, fault.code
+                    headers = fault.headers
                 except Exception as error:
                     answer, code = {"error": {"message": str(error)}}, 400
                 data = json.dumps(answer).encode()
                 self.send_response(code)
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()

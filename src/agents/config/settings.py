@@ -535,6 +535,13 @@ class LlmSettings:
     config: Mapping[str, object] = _options()
     """Passed to mem0's LLM as is. Keep API keys in the environment, where the provider finds
     them."""
+    patience: Annotated[float, Within(0, 1_000_000)] = 300
+    """Seconds that a run waits for a model that gives no answer (refused connections, 429, 5xx,
+    timeouts), asking again and again, before it does what on_failure says."""
+    on_failure: Literal["stop", "no_op"] = "stop"
+    """When the model stays away: stop (the run is paused between two ticks, and `tiermem resume`
+    asks again) or no_op (the agent does nothing in this tick, and `tiermem resume --retry-failed`
+    asks again)."""
 
 
 class KnownMemory(TypedDict, total=False):

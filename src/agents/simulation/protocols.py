@@ -9,7 +9,7 @@ The same seed gives the same run if worlds and policies use no clock, no order o
 random numbers but those of the loop's generators.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -210,6 +210,14 @@ class Rating(Protocol):
         self, observations: Sequence[Observation], texts: Sequence[Sequence[str]]
     ) -> Sequence[Sequence[int | None]]:
         """For each agent the importance of each of its texts, from 1 to 10; None to go by tier."""
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A policy that may have to wait, and can say so."""
+
+    def on_wait(self, say: Callable[[str], None]) -> None:
+        """Let ``say`` take a line for the user while the policy waits, and for what."""
 
 
 @runtime_checkable

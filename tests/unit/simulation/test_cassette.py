@@ -35,8 +35,32 @@ def filled(path: Path, *exchanges: Exchange) -> Cassette:
 def test_what_was_recorded_is_found_again_also_after_opening(path: Path) -> None:
     for cassette in (filled(path), Cassette(path), Cassette(path, replay=True)):
         assert find(cassette, FIRST) == FIRST
-        assert find(cassette, FAILED) == FAILED
         assert cassette.position == 2
+
+
+def test_that_there_was_no_answer_is_found_by_a_replay_alone(path: Path) -> None:
+    cassette = filled(path)
+    assert find(cassette, FAILED) is None
+    assert cassette.find(*FAILED.key, passed_over=True) == FAILED
+    with cassette.replaying():
+        assert find(cassette, FAILED) == FAILED
+    assert list(cassette) == [FIRST, FAILED]
+
+
+def test_an_answer_counts_before_a_line_that_says_that_there_was_none(path: Path) -> None:
+    answered = FAILED._replace(reply="{}", kind=None, error=None)
+    cassette = filled(path)
+    assert cassette.record(answered) == answered
+    for again in (cassette, Cassette(path), Cassette(path, replay=True)):
+        assert find(again, FAILED) == answered
+        assert list(again) == [FIRST, answered]
+
+
+def test_an_answer_to_a_later_attempt_is_not_paid_for_again(path: Path) -> None:
+    later = FAILED._replace(attempt=1, reply="{}", kind=None, error=None)
+    cassette = filled(path, FAILED, later)  # as versions wrote them for which outages were attempts
+    assert find(cassette, FAILED) == FAILED
+    assert find(cassette, later) == later
 
 
 @pytest.mark.parametrize(

@@ -795,7 +795,7 @@ def test_silence_is_no_answer_to_the_usual_question(server: OpenAIServer, tmp_pa
     assert records[0]["no_ops"] == 1
 
 
-@pytest.mark.parametrize("bad", ["I save Bob.", "NO_REPLY, thank you", RuntimeError("too much")])
+@pytest.mark.parametrize("bad", ["I save Bob.", "NO_REPLY, thank you"])
 def test_a_model_is_asked_once_more(server: OpenAIServer, tmp_path: Path, bad: object) -> None:
     server.reply = saying(bad, SAVES)
     records, memories, _ = asked(llm(server.url, tmp_path), ticks=2)
@@ -809,7 +809,7 @@ def test_a_model_is_asked_once_more(server: OpenAIServer, tmp_path: Path, bad: o
 def test_a_model_that_fails_twice_is_left_alone_and_the_tick_goes_on(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    server.reply = saying("I save Bob.", RuntimeError("too much"), SAVES)
+    server.reply = saying("I save Bob.", "I save Bob, too.", SAVES)
     records, memories, note = asked(llm(server.url, tmp_path), ticks=2)
     assert [counts(record) for record in records] == [(0, 0), (0, 1)]
     assert records[-1]["metrics"] == {"waves": 2}

@@ -1,5 +1,11 @@
-"""How a model is asked: many turns at once, attempt by attempt, each one recorded in a cassette."""
+"""How a model is asked: many turns at once, attempt by attempt, each answer in a cassette.
 
+An answer is recorded, also one in the wrong form; that the model is away is not. While it is away,
+the asker waits and asks again; when its patience is over, the run is paused, or passes the question
+over, as ``llm.on_failure`` says.
+"""
+
+import heapq
 import itertools
 import queue
 import threading
@@ -9,12 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from ...errors import ChatFailed, ConfigError, InvalidInput
+from ...config.settings import LlmSettings
+from ...errors import ChatFailed, ConfigError, InvalidInput, RunPaused
 from .cassette import Cassette, Exchange, hash_prompt
 from .model import Model, Question, Reply
 
 DEFAULT_TIMEOUT = 60.0
 """The seconds that an attempt may take."""
+_LONGEST_PAUSE = 60.0
+_SECONDS_BETWEEN_LINES = 5.0
 
 
 @final
@@ -28,26 +37,32 @@ class Turn:
     read: Callable[[str], list[Any]]
     """Gives what a reply has; ValueError for the wrong form."""
     attempts: int | None = None
-    """The most attempts; None for those that the asker makes."""
+    """The most answers that are read; None for as many as the asker reads."""
     attempt: int = 0
-    failed: bool = False
+    """How many answers there were."""
     is_over: bool = False
     found: list[Any] = field(default_factory=list)
     """What the reply has."""
     failure: str | None = None
     """Why no attempt gave a usable reply."""
+    failures: int = 0
+    """How often in a row the model was away."""
+    away_since: float = 0.0
+    """When that began."""
 
     def __post_init__(self) -> None:
         self.prompt_hash = hash_prompt(self.question.messages)
 
-    def exchange(self, reply: Reply | Exception) -> Exchange:
-        """The record of the present attempt; an error that is not ChatFailed is raised."""
+    def exchange(self, reply: Reply | ChatFailed) -> Exchange:
+        """The record of the present attempt."""
         made = Exchange(self.tick, self.agent, self.attempt, self.question.messages)
         if isinstance(reply, Reply):
             return made._replace(reply=reply.text)
-        if isinstance(reply, ChatFailed):
-            return made._replace(kind=reply.kind, error=str(reply))
-        raise reply
+        return made._replace(kind=reply.kind, error=str(reply))
+
+
+_Answer = tuple[int, Reply | Exception]
+"""The number of a call, and what came of it."""
 
 
 @final
@@ -55,15 +70,16 @@ class Asker:
     """Asks ``model`` for many turns, up to ``concurrency`` at once.
 
     It does not ask a question that the cassette holds, so the same cassette gives the same answers.
-    An attempt fails by an error, by ``timeout`` seconds without a reply, or by a reply in the wrong
-    form. There are at most ``retries`` more attempts. After an error the next attempt waits
-    ``pause`` seconds, and twice as long each time.
+    After an answer in the wrong form there are at most ``retries`` more attempts. A call without an
+    answer, also after ``timeout`` seconds, is no attempt: it is made again after ``pause`` seconds,
+    then after twice as long each time, or when the server says, for ``settings.patience`` seconds.
     """
 
     def __init__(
         self,
         model: Model,
         cassette: Cassette,
+        settings: LlmSettings = LlmSettings(),  # noqa: B008 - it never changes
         *,
         retries: int = 2,
         timeout: float = DEFAULT_TIMEOUT,
@@ -76,17 +92,28 @@ class Asker:
                 f"({concurrency}) is at least 1 and timeout ({timeout}) is more than 0",
                 hint="change it in simulation.policy_options",
             )
+        self.say: Callable[[str], None] = lambda _: None
+        """Takes a line for the user while the model is away."""
         self._model = model
         self._cassette = cassette
+        self._settings = settings
         self._attempts = retries + 1
         self._timeout = timeout
         self._concurrency = concurrency
         self._pause = pause
+        self._away_since: float | None = None
+        """Since when no call has had an answer."""
+        self._quiet_until = 0.0
+        """When the server may be asked again, by its own words."""
+        self._said = 0.0
+        self._passed: set[tuple[int, str, str, int]] = set()
+        """The questions of this tick that were passed over."""
 
     def ask(self, turns: Sequence[Turn]) -> None:
         """Decide all turns: from the cassette, and where it has no answer, by asking the model.
 
-        After it each turn has what was ``found``, or a ``failure``.
+        After it each turn has what was ``found``, or a ``failure``. :class:`RunPaused` if the model
+        stays away; the answers that came are in the cassette.
         """
         undecided = [turn for turn in turns if not self._recall(turn)]
         if undecided:
@@ -96,7 +123,8 @@ class Asker:
     def _recall(self, turn: Turn) -> bool:
         """Whether the cassette decides a turn. It may hold only the first attempts."""
         while not turn.is_over:
-            found = self._cassette.find(turn.tick, turn.agent, turn.prompt_hash, turn.attempt)
+            key = turn.tick, turn.agent, turn.prompt_hash, turn.attempt
+            found = self._cassette.find(*key, passed_over=key in self._passed)
             if found is None:
                 return False
             self._take(turn, found)
@@ -104,9 +132,10 @@ class Asker:
 
     def _take(self, turn: Turn, exchange: Exchange) -> None:
         turn.attempt += 1
-        turn.failed = exchange.reply is None
+        turn.failures = 0
         if exchange.reply is None:
             problem = f"{exchange.kind}: {exchange.error}"
+            is_last = not self._cassette.has(exchange._replace(attempt=turn.attempt).key)
         else:
             try:
                 turn.found = turn.read(exchange.reply)
@@ -114,41 +143,133 @@ class Asker:
                 return
             except (ValueError, RecursionError, InvalidInput) as error:
                 problem = f"not the form asked for: {error}"
-        if turn.attempt >= (turn.attempts or self._attempts):
+            is_last = False
+        if is_last or turn.attempt >= (turn.attempts or self._attempts):
             times = "1 attempt" if turn.attempt == 1 else f"{turn.attempt} attempts"
             turn.failure = f"no usable reply in {times}; the last: {problem:.300}"
             turn.is_over = True
 
-    def _ask(self, turns: Sequence[Turn]) -> None:
-        """Ask until all turns are decided. Each attempt has its own thread.
+    # Asking
 
-        Only the calling thread records and decides, so a late reply changes nothing. Threads are
-        daemons: a thread that hangs can't keep the process from ending.
+    def _ask(self, turns: Sequence[Turn]) -> None:
+        """Ask until all turns are decided. Each call has its own thread.
+
+        Only the calling thread records and decides. Threads are daemons: a thread that hangs can't
+        keep the process from ending. Once the run is to be paused no call is begun any more, and
+        the answers of those that were begun are kept.
         """
-        waiting = deque(turns)
-        running: dict[int, tuple[Turn, float]] = {}  # by number of the call: turn and deadline
-        replies: queue.SimpleQueue[tuple[int, Reply | Exception]] = queue.SimpleQueue()
+        ready = deque(turns)
+        later: list[tuple[float, int, Turn]] = []
+        """The turns that wait, by when they are due."""
+        calls: dict[int, tuple[Turn, int]] = {}
+        """All calls: the turn, and which attempt it is."""
+        running: dict[int, float] = {}
+        """The calls that have time left, and how long."""
+        answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
         numbers = itertools.count()
-        while waiting or running:
-            while waiting and len(running) < self._concurrency:
-                turn, number = waiting.popleft(), next(numbers)
-                pause = self._pause * 2 ** (turn.attempt - 1) if turn.failed else 0.0
-                running[number] = (turn, time.monotonic() + pause + self._timeout)
-                arguments = (self._model, turn.question, pause, number, replies)
+        pausing: RunPaused | None = None
+        while running or (pausing is None and (ready or later)):
+            now = time.monotonic()
+            while later and later[0][0] <= now:
+                ready.append(heapq.heappop(later)[2])
+            for number in [each for each in running if not _is_needed(*calls[each])]:
+                del running[number]  # another call was faster
+            while ready and len(running) < self._concurrency and pausing is None:
+                turn, number = ready.popleft(), next(numbers)
+                if turn.is_over:  # a late answer decided it
+                    continue
+                calls[number], running[number] = (turn, turn.attempt), now + self._timeout
+                arguments = (self._model, turn.question, number, answers)
                 threading.Thread(target=_call, args=arguments, daemon=True).start()
-            number = min(running, key=lambda each: running[each][1])
-            reply: Reply | Exception
-            try:
-                left = max(0.0, running[number][1] - time.monotonic())
-                number, reply = replies.get(timeout=left)
-            except queue.Empty:
-                reply = ChatFailed("Timeout", f"no reply within {self._timeout:g} s")
-            if number not in running:
+            until = [*running.values(), *(due for due, *_ in later[:1])]
+            if not until:
                 continue
-            turn, _ = running.pop(number)
-            self._take(turn, self._cassette.record(turn.exchange(reply)))
-            if not self._recall(turn):
-                waiting.append(turn)
+            try:
+                number, answer = answers.get(timeout=max(0.0, min(until) - time.monotonic()))
+            except queue.Empty:
+                late = [each for each, end in running.items() if end <= time.monotonic()]
+                if not late:
+                    continue
+                number = late[0]
+                answer = ChatFailed("Timeout", f"no reply within {self._timeout:g} s")
+            is_first = running.pop(number, None) is not None
+            turn, attempt = calls[number]
+            if not _is_needed(turn, attempt):
+                continue
+            if isinstance(answer, Reply):
+                self._away_since = None
+                self._take(turn, self._cassette.record(turn.exchange(answer)))
+                if not self._recall(turn):
+                    ready.append(turn)
+            elif not isinstance(answer, ChatFailed):
+                raise answer
+            elif is_first:  # else it was late before it failed
+                due = self._failed(turn, answer)
+                if due is not None:
+                    heapq.heappush(later, (due, number, turn))
+                elif self._settings.on_failure == "no_op":
+                    self._pass_over(turn, answer)
+                else:
+                    pausing = pausing or _away(turn, answer, time.monotonic() - self._since(turn))
+        if pausing is not None:
+            raise pausing
+
+    def _failed(self, turn: Turn, failure: ChatFailed) -> float | None:
+        """When a turn is to be tried again whose call had no answer; None for never."""
+        now = time.monotonic()
+        turn.failures += 1
+        if turn.failures == 1:
+            turn.away_since = now
+        if self._away_since is None:
+            self._away_since = now
+        if failure.is_final:
+            return None
+        pause = min(self._pause * 2.0 ** min(turn.failures - 1, 16), _LONGEST_PAUSE)
+        self._quiet_until = max(self._quiet_until, now + (failure.retry_after or 0.0))
+        due = max(now + pause, self._quiet_until)
+        if due >= self._since(turn) + self._settings.patience:
+            return None
+        if now - self._said >= _SECONDS_BETWEEN_LINES:
+            self._said = now
+            self.say(
+                f"tick {turn.tick}: waiting for the model, which gave {turn.agent} no answer "
+                f"({failure.kind}: {failure}); asking again in {due - now:.0f} s, "
+                f"for {self._settings.patience - (now - self._since(turn)):.0f} s at most"
+            )
+        return due
+
+    def _since(self, turn: Turn) -> float:
+        """Since when the model has been away, for a turn or for all."""
+        return (
+            turn.away_since if self._away_since is None else min(turn.away_since, self._away_since)
+        )
+
+    def _pass_over(self, turn: Turn, failure: ChatFailed) -> None:
+        """Record that the run went on without an answer, and let the turn fail."""
+        made = turn.exchange(failure)
+        if {each[0] for each in self._passed} != {turn.tick}:
+            self._passed = set()
+        self._passed.add(made.key)
+        self._take(turn, self._cassette.record(made))
+
+
+def _is_needed(turn: Turn, attempt: int) -> bool:
+    return not turn.is_over and turn.attempt == attempt
+
+
+def _away(turn: Turn, failure: ChatFailed, seconds: float) -> RunPaused:
+    """The pause of a run whose model stays away, to be raised."""
+    how_long, hint = f" for {seconds:.0f} s", "let it answer"
+    if failure.is_final:
+        how_long = ""
+        hint = "mend what it refuses, or let agents do nothing then: --set llm.on_failure=no_op"
+    wait = failure.retry_after
+    left_alone = f"; it asks to wait {wait:,.0f} s" if wait else ""
+    return RunPaused(
+        f"tick {turn.tick}: the model gave {turn.agent} no answer{how_long}: {failure.kind}: "
+        f"{failure.why}{left_alone}",
+        hint=hint,
+    )
 
 
 def check_one(turns: Sequence[Turn]) -> None:
@@ -159,14 +280,9 @@ def check_one(turns: Sequence[Turn]) -> None:
 
 
 def _call(
-    model: Model,
-    question: Question,
-    pause: float,
-    number: int,
-    replies: "queue.SimpleQueue[tuple[int, Reply | Exception]]",
+    model: Model, question: Question, number: int, answers: "queue.SimpleQueue[_Answer]"
 ) -> None:
-    time.sleep(pause)
     try:
-        replies.put((number, model.reply(question)))
+        answers.put((number, model.reply(question)))
     except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
-        replies.put((number, error))
+        answers.put((number, error))

@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +18,14 @@ from ...storage.files import FILE_MODE
 from ...storage.sqlite import sync_folder
 
 _Key = tuple[int, str, str, int]
+_Place = tuple[int, int, bool]
+"""Where a line starts, its length, and whether it has an answer."""
 _START = b'{"agent":'
 """The start of every line, since its keys are sorted."""
 
 
 class Exchange(NamedTuple):
-    """One attempt to get an answer: a reply, or the kind of an error and its message."""
+    """An answer to a question; or, if the run passed the question over, why there was none."""
 
     tick: int
     agent: str
@@ -31,6 +34,7 @@ class Exchange(NamedTuple):
     messages: Sequence[Mapping[str, str]]
     reply: str | None = None
     kind: str | None = None
+    """What kind of error kept the model from answering; None where it answered."""
     error: str | None = None
 
     @property
@@ -55,13 +59,16 @@ class Cassette:
     The first ``record`` makes the file. An exchange is on the disk when ``record`` returns. A last
     line that a kill cut short is dropped; any other damage is :class:`RunError`. With ``replay``
     the file never changes, and a missing exchange is :class:`Diverged`.
+
+    Of two lines for a question the first counts, but an answer counts before a line that says that
+    there was none. Only a replay finds the latter: whoever may ask, asks again.
     """
 
     def __init__(self, path: str | Path, replay: bool = False) -> None:
         self.path = Path(path)
         self.replay = replay
         self._lock = threading.RLock()
-        self._places: dict[_Key, tuple[int, int]] | None = None  # start and length of each line
+        self._places: dict[_Key, _Place] | None = None
         self._lines = 0
         self._end = 0
 
@@ -72,31 +79,45 @@ class Cassette:
             self._index()
             return self._lines
 
-    def find(self, tick: int, agent: str, prompt_hash: str, attempt: int) -> Exchange | None:
-        """The recorded exchange, or None; in a replay, a missing exchange raises Diverged."""
+    def find(
+        self, tick: int, agent: str, prompt_hash: str, attempt: int, *, passed_over: bool = False
+    ) -> Exchange | None:
+        """The recorded exchange, or None; in a replay, a missing exchange raises Diverged.
+
+        A question that was passed over is found in a replay, with ``passed_over``, and before an
+        answer to a later attempt.
+        """
         key = (tick, agent, prompt_hash, attempt)
         with self._lock:
-            place = self._index().get(key)
+            places = self._index()
+            place = places.get(key)
             if place is not None:
-                return self._read(*place)
+                start, length, is_answer = place
+                is_passed = self.replay or passed_over or (*key[:3], attempt + 1) in places
+                return self._read(start, length) if is_answer or is_passed else None
             if self.replay:
                 raise self._diverged(key)
             return None
+
+    def has(self, key: _Key) -> bool:
+        """Whether the file has a line of this key, with or without an answer."""
+        with self._lock:
+            return key in self._index()
 
     def of(self, tick: int, agent: str) -> list[Exchange]:
         """The exchanges of an agent in a tick, in the order of the answers."""
         with self._lock:
             places = [at for key, at in self._index().items() if key[:2] == (tick, agent)]
-            return [self._read(*place) for place in sorted(places)]
+            return [self._read(start, length) for start, length, _ in sorted(places)]
 
     def __iter__(self) -> Iterator[Exchange]:
         """All exchanges, in the order of the answers."""
         with self._lock:
             places = sorted(self._index().values())
-        return (self._read(*place) for place in places)
+        return (self._read(start, length) for start, length, _ in places)
 
     def record(self, exchange: Exchange) -> Exchange:
-        """Write an exchange to the file. If its key has an earlier exchange, give that instead."""
+        """Write an exchange to the file. If its key has an earlier answer, give that instead."""
         key = exchange.key
         with self._lock:
             found = self.find(*key)
@@ -105,13 +126,22 @@ class Cassette:
             line, places = _line(exchange), self._index()
             self._places = None  # after an interrupt in between, the file is read again
             self._append(line)
-            places[key] = (self._end, len(line))
+            _put(places, exchange, self._end, len(line))
             self._places, self._lines, self._end = places, self._lines + 1, self._end + len(line)
             return exchange
 
-    def _index(self) -> dict[_Key, tuple[int, int]]:
+    @contextmanager
+    def replaying(self) -> Iterator[None]:
+        """Within the block, the cassette is one of a replay: nobody is asked, nothing written."""
+        before, self.replay = self.replay, True
+        try:
+            yield
+        finally:
+            self.replay = before
+
+    def _index(self) -> dict[_Key, _Place]:
         if self._places is None:
-            places: dict[_Key, tuple[int, int]] = {}
+            places: dict[_Key, _Place] = {}
             lines = end = 0
             try:
                 with self.path.open("rb") as file:
@@ -120,7 +150,7 @@ class Cassette:
                             lines -= 1
                             self._drop_tail(end)
                             break
-                        places.setdefault(self._parse(line, lines).key, (end, len(line)))
+                        _put(places, self._parse(line, lines), end, len(line))
                         end += len(line)
             except FileNotFoundError:
                 pass
@@ -199,6 +229,13 @@ class Cassette:
             f"tick {tick}, agent {agent!r}, attempt {attempt + 1}: {self.path.name} holds no "
             f"exchange for the prompt {prompt_hash}; {why}"
         )
+
+
+def _put(places: dict[_Key, _Place], exchange: Exchange, start: int, length: int) -> None:
+    """Add the place of a line to the places of all."""
+    key, is_answer = exchange.key, exchange.reply is not None
+    if key not in places or (is_answer and not places[key][2]):
+        places[key] = start, length, is_answer
 
 
 def _canonical(value: object) -> bytes:

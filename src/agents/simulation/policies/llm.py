@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, final
 
 from ...config.load import load_settings
-from ...config.settings import ReflectionSettings
+from ...config.settings import LlmSettings, ReflectionSettings
 from ...memory.records import Hits, Memory
 from ..protocols import Action, Ask, Insight, Observation
 from ..tick.actions import NO_OP, OWN_ACTIONS
@@ -34,7 +34,7 @@ class Llm:
 
     ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name;
     ``system`` is the scenario's own text. ``reflection`` says how many questions and insights a
-    reflection has.
+    reflection has, ``llm`` what is done while the model is away.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Llm:
         world_actions: Mapping[str, str],
         own_actions: Mapping[str, str] = OWN_ACTIONS,
         reflection: ReflectionSettings | None = None,
+        llm: LlmSettings = LlmSettings(),  # noqa: B008 - it never changes
         *,
         system: str = "",
         retries: int = 2,
@@ -52,12 +53,17 @@ class Llm:
         pause: float = 1.0,
     ) -> None:
         self._asker = Asker(
-            model, cassette, retries=retries, timeout=timeout, concurrency=concurrency, pause=pause
-        )
+            model, cassette, llm, retries=retries, timeout=timeout, concurrency=concurrency,
+            pause=pause,
+        )  # fmt: skip
         self._system = system_text(system, world_actions, own_actions)
         self._can_ask = "search_memory" in own_actions
         self._persona = system.strip()
         self._reflection = reflection or load_settings().reflection
+
+    def on_wait(self, say: Callable[[str], None]) -> None:
+        """Let ``say`` take a line for the user whenever the policy waits for its model."""
+        self._asker.say = say
 
     def decide(
         self, observation: Observation, memories: Hits, rng: Random

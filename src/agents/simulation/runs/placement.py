@@ -29,7 +29,7 @@ from ..workers.driver import Driver
 from ..workers.log import read_log
 from ..workers.ray_carrier import Cluster, check_ray
 from ..workers.worker import Worker, of_cells
-from .folder import places_of_code, read_folder
+from .folder import Say, places_of_code, quiet, read_folder
 from .scenario import make_policy, make_world
 from .trust import check_run
 
@@ -116,9 +116,10 @@ def start_driver(
     about: Mapping[str, Any],
     *,
     offline: bool = False,
+    say: Say = quiet,
 ) -> Driver:
     """Start the workers of a run whose agents live in cells."""
-    options: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline}
+    options: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline, "say": say}
     if engine.kind == "processes":
         start = partial(ProcessLink, _WORKER)
         return Driver(folder, settings, world, engine.workers, start, **options)
@@ -228,7 +229,7 @@ def _policy(folder: Path, settings: Settings, cassette: Cassette) -> Policy:
 
 def main() -> None:
     """Serve the driver that started this process."""
-    serve(make_worker().answer)
+    serve(make_worker())
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ from ...storage.store_sync import Progress
 from ...version import __version__
 from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
+from ..protocols import Waiting
 from ..tick.branch_rules import BranchRules
 from ..tick.loop import Loop, WorldLoop
 from ..workers.cells import SHARDS, split
@@ -130,6 +131,7 @@ class Run:
         scenario: Path | None = None,
         force: bool = False,
         engine: Placement | None = None,
+        say: Say = quiet,
     ) -> Self:
         """A new run at tick 0, in a folder that does not exist yet.
 
@@ -154,7 +156,7 @@ class Run:
             cls(new, settings, about).close(sync=False)
 
         make_folder(folder, settings, about, code, force=force, fill=fill)
-        return cls(folder, settings, about, engine=engine)
+        return cls(folder, settings, about, say, engine)
 
     @classmethod
     def open(
@@ -339,6 +341,8 @@ class Run:
         remove_leftovers(self.folder)
         self._world = make_world(self.settings, *self._places)
         policy = make_policy(self.settings, self._world, self._cassette, *self._places)
+        if isinstance(policy, Waiting):
+            policy.on_wait(self._say)
         agents = self.settings.simulation.agent_ids()
         rules = BranchRules(self.about.get("rules", ()))
         loop = self._loop = Loop(self.bank, self._world, policy, agents, rules)
@@ -381,7 +385,7 @@ class Run:
         self._world = make_world(self.settings, *self._places)
         self._driver = start_driver(
             self.folder, self.settings, self._world, self._engine, self.about,
-            offline=self._cassette.replay,
+            offline=self._cassette.replay, say=self._say,
         )  # fmt: skip
         rules = BranchRules(self.about.get("rules", ()))
         agents, seed = self.settings.simulation.agent_ids(), self.settings.seed

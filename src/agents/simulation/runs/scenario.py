@@ -134,7 +134,17 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         model = Mem0Model(ChatModel(settings.llm, timeout=seconds))
         actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
-        policy = _call(where, Llm, options, model, cassette, actions, own, settings.reflection)
+        policy = _call(
+            where,
+            Llm,
+            options,
+            model,
+            cassette,
+            actions,
+            own,
+            settings.reflection,
+            settings.llm,
+        )
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)
     else:

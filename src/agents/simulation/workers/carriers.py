@@ -93,15 +93,26 @@ class ProcessLink:
         return WorkerLost(f"ended: {said[-1] if said else f'exit code {code}'}")
 
 
-def serve(answer: Callable[[bytes], bytes]) -> None:
+class Answering(Protocol):
+    """What answers messages in a process of its own."""
+
+    tell: Callable[[bytes], None]
+    """Takes a message that is no answer, while an answer is made."""
+
+    def answer(self, message: bytes, /) -> bytes:
+        """The answer to a message."""
+
+
+def serve(worker: Answering) -> None:
     """Answer messages from the socket that is standard input, until the driver's end is closed."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # the driver decides when its workers end
     link = Connection(sys.stdin.fileno())
     messages: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(link, messages), daemon=True).start()
+    worker.tell = link.send_bytes
     while True:
-        link.send_bytes(answer(messages.get()))
+        link.send_bytes(worker.answer(messages.get()))
 
 
 def _receive(link: Connection, messages: "SimpleQueue[bytes]") -> None:

@@ -34,6 +34,7 @@ class Driver:
     ``start`` starts a worker, and ``at_end`` is called when all have ended. After an error, the
     driver can't go on; a new one can, from the last tick in the log. ``rules`` are the standing
     rules of the run. With ``offline``, no language model is asked. Errors name the ``world``.
+    ``say`` takes what workers in processes say while a tick is under way.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class Driver:
         rules: Sequence[Mapping[str, Any]] = (),
         *,
         offline: bool = False,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._say = say
         self._folder, self._settings = folder, settings
         self._world_name = type(world).__name__
         self._rules = list(rules)
@@ -269,12 +272,16 @@ class Driver:
             raise self._lost(link, error) from error
 
     def _answer(self, link: Link) -> tuple[Any, list[bytes]]:
-        try:
-            answer = link.receive()
-        except WorkerLost as error:
-            raise self._lost(link, error) from error
-        self.bytes_carried += len(answer)
-        head, parts = wire.unpacked(answer)
+        while True:
+            try:
+                answer = link.receive()
+            except WorkerLost as error:
+                raise self._lost(link, error) from error
+            self.bytes_carried += len(answer)
+            head, parts = wire.unpacked(answer)
+            if "said" not in head:
+                break
+            self._say(head["said"])
         if "error" in head:
             kind: type[errors.TierMemError] = getattr(errors, head["error"])
             raise kind(head["why"], hint=head["hint"])

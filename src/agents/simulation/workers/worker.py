@@ -19,7 +19,7 @@ from ...errors import BankLocked, TierMemError
 from ...storage.embedding import Embedder
 from ..kept_ticks import keep_tick, ticks_of
 from ..policies.cassette import Cassette
-from ..protocols import Policy
+from ..protocols import Policy, Waiting
 from ..tick.act import Boards, Speech, Wish, read_action, used_in
 from ..tick.branch_rules import BranchRules
 from ..tick.minds import Minds
@@ -51,6 +51,7 @@ class Cell:
         folder: Path,
         settings: Settings,
         policy: Policy,
+        cassette: Cassette,
         rules: BranchRules,
         embedder: Embedder | None,
     ) -> None:
@@ -59,7 +60,7 @@ class Cell:
         )
         # A power cut may take a cell's last commits: the log, which is synced, has them.
         self.bank.engine.journal.file.db.execute("PRAGMA synchronous = NORMAL")
-        self._policy = policy
+        self._policy, self._cassette = policy, cassette
         self.agents: list[str] = ticks_of(self.bank).state()["agents"]
         self._minds = Minds(self.bank, policy, self.agents, rules, has_log=False)
         self._minds.go_on()
@@ -101,11 +102,12 @@ class Cell:
         return counts
 
     def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, list[Any]]:
-        """Do a tick again from the log; the states that changed."""
+        """Do a tick again from the log; the states that changed. Nobody is asked."""
         actions, asked, *_ = wire.decode(frames.decided)
-        self.decide(tick, frames.seen, policy_again(self._policy, self.bank.settings, asked))
-        self._actions = actions
-        self.record(boards, frames.deeds)
+        with self._cassette.replaying():
+            self.decide(tick, frames.seen, policy_again(self._policy, self.bank.settings, asked))
+            self._actions = actions
+            self.record(boards, frames.deeds)
         return self.commit()
 
     def commit(self) -> dict[str, list[Any]]:
@@ -137,6 +139,8 @@ class Worker:
     """Answers messages; a message is a call, its arguments, and a part for each cell."""
 
     def __init__(self, make_policy: MakePolicy) -> None:
+        self.tell: Callable[[bytes], None] = lambda _: None
+        """Takes a message to the driver that is no answer."""
         self._make_policy = make_policy
         self._cells: dict[int, Cell] = {}
 
@@ -161,7 +165,10 @@ class Worker:
         first: Engine | None = None
         for cell in cells:
             place = cell_folder(shards, cell)
-            policy = self._make_policy(folder, settings, Cassette(place / CASSETTE, offline))
+            cassette = Cassette(place / CASSETTE, offline)
+            policy = self._make_policy(folder, settings, cassette)
+            if isinstance(policy, Waiting):
+                policy.on_wait(self._say)
             # A worker of a driver that was killed may be about to end.
             opened = wait_for(
                 partial(
@@ -169,6 +176,7 @@ class Worker:
                     place,
                     settings,
                     policy,
+                    cassette,
                     BranchRules(rules),
                     first and first.embedder.embedder,
                 ),
@@ -179,6 +187,9 @@ class Worker:
             parts.embedder, parts.search.reader = first.embedder, first.search.reader
             self._cells[cell] = opened
         return [[each.bank.tick, each.states()] for each in self._cells.values()], []
+
+    def _say(self, line: str) -> None:
+        self.tell(wire.packed({"said": line}, []))
 
     def _again(
         self, cell: int, tick: int, boards: list[Any], *frames: bytes

@@ -1,6 +1,7 @@
 """mem0's embedders, its LLM extraction and its LLMs."""
 
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -306,7 +307,14 @@ class ChatModel:
             # mem0 itself asks for JSON in this way; some providers ignore it.
             text = self._model.generate_response(messages, response_format={"type": "json_object"})
         except Exception as error:  # noqa: BLE001 - each provider has errors of its own
-            raise ChatFailed(type(error).__name__, self._without_secrets(error)) from None
+            raise ChatFailed(
+                type(error).__name__,
+                self._without_secrets(error),
+                retry_after=_retry_after(error),
+                is_final=_is_final(error),
+            ) from None
+        if text is None:  # the model answered, and said nothing
+            return ""
         if not isinstance(text, str):
             raise ChatFailed("NoText", f"the answer is not text but {type(text).__name__}")
         return text
@@ -314,3 +322,23 @@ class ChatModel:
     def _without_secrets(self, error: Exception) -> str:
         text = without_secrets(str(error) or type(error).__name__, self._settings.config)
         return "".join(each if each.isprintable() else " " for each in text)[:1000]
+
+
+_LATER = (408, 409, 425, 429)
+"""The refusals that may be answers later."""
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether a provider's error says that the question itself is refused, now and later."""
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and 400 <= status < 500 and status not in _LATER
+
+
+def _retry_after(error: Exception) -> float | None:
+    """The seconds that the server asks to wait, by the header of its refusal."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        seconds = float(headers.get("retry-after", ""))
+    except (TypeError, ValueError):  # no header, or a date
+        return None
+    return seconds if 0 <= seconds < math.inf else None

@@ -112,7 +112,9 @@ def run(
     folder = out or Path("runs") / f"{scenario.stem}-{settings.seed}"
     with (
         Screen(quiet=quiet or as_json) as screen,
-        Run.create(folder, settings, scenario=scenario.parent, force=force, engine=chosen) as new,
+        Run.create(
+            folder, settings, scenario=scenario.parent, force=force, engine=chosen, say=screen.say
+        ) as new,
     ):
         tell_idle(preset, assignments, load, screen.say)
         _go_on(new, screen, as_json)
