@@ -22,6 +22,7 @@ SIZES = {
     "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],
     "mem0_facade": ["--memories", "30", "--users", "3", "--calls", "3"],
     "million": ["--agents", "5", "--memories", "200"],
+    "model_effects": ["--trials", "1", "--pairs", "3", "--models", "coin", "--over", "one run"],
     "nearness": [],
     "recall": ["--memories", "300", "--rounds", "2"],
     "safety": ["--agents", "5", "--memories", "9", "--ticks", "6"],

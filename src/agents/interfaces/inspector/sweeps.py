@@ -12,7 +12,7 @@ import yaml
 
 from ...errors import RunError
 from ...memory.words import signed
-from ...simulation.runs.found_effects import effects_of
+from ...simulation.runs.found_effects import effects_of, placebos_in_words
 from ...simulation.runs.outputs import rows_of
 from ...simulation.statistics import in_words, interval_of
 from ...simulation.sweeps.sweep import COLUMNS, run_name, shown_value
@@ -159,7 +159,11 @@ def effects(run: Inspected, given: Parameters) -> dict[str, Any]:
                 "until": each.until,
                 "changed": each.changed,
                 "statistics": [
-                    {**row, "interval": in_words(interval_of(row), signed) or "–"}
+                    {
+                        **row,
+                        "interval": in_words(interval_of(row), signed) or "–",
+                        "placebo": placebos_in_words(row),
+                    }
                     for row in each.statistics[:_MOST_NUMBERS]
                 ],
                 "reached": each.reached[:_MOST_NUMBERS],

@@ -13,15 +13,16 @@ from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
 from ..runs.branch import branch
 from ..runs.folder import as_run_error, read_folder
-from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.found_effects import AS_IT_WAS, CHANGED, PLACEBO
 from ..runs.record import RunRecord, last_tick
 from ..runs.replay import Replay
 from ..runs.run import Run
 from ..runs.trust import check_run
-from ..statistics import differences
+from ..statistics import FEWEST_SEEDS, differences
 from ..tick.decision_log import plain
 from ..workers.carriers import KILLED, in_processes
 from ..worlds.outside import check_inside
+from .chance import placebo_of, with_chance
 from .folder import arms_folder
 from .interventions import Change, Intervention, later_births, read_intervention
 from .results import Effect, write_effect
@@ -54,6 +55,8 @@ class Pair(NamedTuple):
     changed: Arm | None
     missing: str = ""
     """Why this run has no such change."""
+    placebo: Arm | None = None
+    """Without the change, and a language model is asked anew; None if no model decides."""
 
 
 class Trial(NamedTuple):
@@ -67,14 +70,27 @@ class Trial(NamedTuple):
     """
     keep: bool
     """Whether somebody will look at the branches: others get no tables."""
+    asks: bool = False
+    """Whether a language model decides: then another future has answers of its own."""
+    with_placebo: bool = False
+    """Whether each pair has a branch in which the model is asked anew without the change."""
 
 
-def run_arm(trial: Trial, folder: Path, change: Change, parent: Path | None = None) -> Arm:
-    """Make a branch, by default of the run itself, and run it."""
-    _, until, offline, keep = trial
+def run_arm(
+    trial: Trial, folder: Path, change: Change, parent: Path | None = None, anew: int = 0
+) -> Arm:
+    """Make a branch, by default of the run itself, and run it.
+
+    It begins with its parent's answers of a language model. With a number ``anew``, the model is
+    asked again for what comes after the branching tick, by another seed if the settings have one.
+    """
+    until, offline, keep = trial.until, trial.offline, trial.keep
     parent = parent or trial.run
-    settings = ["storage.sync=manual", *change.assignments]
-    branch(parent, change.at, folder, assignments=settings, edits=change.edits, rules=change.rules)
+    settings = ["storage.sync=manual", *change.assignments, *_other_seed(parent, anew)]
+    branch(
+        parent, change.at, folder, assignments=settings, edits=change.edits, rules=change.rules,
+        asks_anew=anew > 0,
+    )  # fmt: skip
     with Run.open(folder, change.secrets, offline=offline) as run:
         try:
             for _ in run.advance(until):
@@ -93,6 +109,12 @@ def _arm(run: Run, at: int, stopped: str, keep: bool) -> Arm:
     summary = run.finish(report=False) if keep else run.summary()
     no_ops = sum(record["no_ops"] for record, _ in ticks_of(run.bank).records(after=at))
     return Arm(summary["metrics"], summary["by_agent"], run.tick, stopped, no_ops)
+
+
+def _other_seed(parent: Path, anew: int) -> list[str]:
+    """Another seed for a model that has one: it would give the same answers again."""
+    seed = read_folder(parent)[0].llm.config.get("seed")
+    return [f"llm.config.seed={seed + anew}"] if anew and isinstance(seed, int) else []
 
 
 def check_null(original: Path, null: Path, at: int) -> None:
@@ -155,24 +177,38 @@ def future_pair(trial: Trial, folder: Path, change: Change, number: int) -> Pair
     null = Change(change.at, rules=(rule,), secrets=change.secrets)
     pair = Pair(f"future {number}", number, None, None)
     try:
-        was = run_arm(trial, folder / AS_IT_WAS, null)
+        was = run_arm(trial, folder / AS_IT_WAS, null, anew=2 * number if trial.asks else 0)
     except TierMemError as error:
         return pair._replace(missing=error.why)
-    if was.stopped:
-        return pair._replace(missing=was.stopped)
-    other = change._replace(rules=(*change.rules, rule))
-    return changed_pair(pair._replace(was=was), trial, folder, other)
+    return changed_pair(pair._replace(was=was), trial, folder, change, folder / AS_IT_WAS)
 
 
 def changed_pair(
     pair: Pair, trial: Trial, folder: Path, change: Change, parent: Path | None = None
 ) -> Pair:
-    """The pair with its changed branch, or with the reason why there is none."""
+    """The pair with its changed branch, or with the reason why there is none.
+
+    The changed branch begins with the answers of the branch as it was, ``parent``: so what is the
+    same in both is answered alike, and the difference has less of the model's chance.
+    """
     try:
         arm = run_arm(trial, folder / CHANGED, change, parent)
+        if arm.stopped:
+            return pair._replace(missing=arm.stopped)
+        placebo = placebo_arm(trial, folder, change, parent, pair.number)
     except TierMemError as error:
         return pair._replace(missing=error.why)
-    return pair._replace(missing=arm.stopped) if arm.stopped else pair._replace(changed=arm)
+    return pair._replace(changed=arm, placebo=placebo)
+
+
+def placebo_arm(
+    trial: Trial, folder: Path, change: Change, parent: Path | None = None, number: int = 0
+) -> Arm | None:
+    """The branch as it was, with a language model asked anew; None if there is to be none."""
+    if not trial.with_placebo:
+        return None
+    nothing = Change(change.at, secrets=change.secrets)
+    return run_arm(trial, folder / PLACEBO, nothing, parent, anew=2 * number + 1)
 
 
 # What pairs cost, before anybody pays for it
@@ -186,7 +222,7 @@ class Cost(NamedTuple):
     """
 
     branches: int
-    """How many branches and fresh runs there are, the branch without a change included."""
+    """How many branches and fresh runs there are, those without a change included."""
     ticks: int
     """How many ticks they have in all."""
     calls: int
@@ -198,13 +234,16 @@ class Cost(NamedTuple):
 def cost_of(run: Path, at: int, until: int, seeds: int, futures: int) -> Cost:
     """The cost of a change after ``at``, by the calls that the run itself made."""
     after, whole = until - at, until
-    branches = 2 + 2 * (seeds - 1) + 2 * (futures - 1)
-    ticks = 2 * after + (seeds - 1) * (whole + after) + (futures - 1) * 2 * after
-    asked = _asked(run)
+    asks = asks_a_model(run)
+    # Of each pair: as it was, changed and, where a language model decides, a placebo.
+    of_pair = 3 if asks else 2
+    branches = of_pair * max(seeds, futures)
+    ticks = of_pair * futures * after + (seeds - 1) * (whole + (of_pair - 1) * after)
+    asked = _asked(run) if asks else []
     late, every = _sums(asked, at), _sums(asked, -1)
-    # The branch without a change asks nothing; that with one at most what the run asked.
+    # The run as it was asks nothing again; a changed branch at most what the run asked.
     sums = [
-        one + (seeds - 1) * (both + one) + (futures - 1) * 2 * one
+        2 * one + (seeds - 1) * (both + 2 * one) + (futures - 1) * 3 * one
         for one, both in zip(late, every, strict=True)
     ]
     return Cost(branches, ticks, *sums)
@@ -214,20 +253,26 @@ def cost_of_removals(run: Path, begins: Sequence[int], until: int, futures: int)
     """The cost of removing memories in turn, each after its tick, in so many futures."""
     if not begins:
         return Cost(0, 0, 0, 0, 0)
-    # A removal is a branch, and two in each other future; one branch has no change at all.
-    arms = 2 * futures - 1
-    ticks = until - min(begins) + arms * sum(until - begin for begin in begins)
-    asked = _asked(run)
+    # A removal is a branch, and two in each other future; one branch has no change at all. Where a
+    # language model decides, there is one more without a change, the placebo of all removals.
+    asks = asks_a_model(run)
+    arms, without = 2 * futures - 1, 2 if asks else 1
+    first = min(begins)
+    ticks = without * (until - first) + arms * sum(until - begin for begin in begins)
+    asked = _asked(run) if asks else []
     late = [_sums(asked, begin) for begin in begins]
-    sums = [arms * sum(each) for each in zip(*late, strict=True)]
-    return Cost(1 + arms * len(begins), ticks, *sums)
+    placebo = _sums(asked, first)
+    sums = [arms * sum(each) + one for one, *each in zip(placebo, *late, strict=True)]
+    return Cost(without + arms * len(begins), ticks, *sums)
+
+
+def asks_a_model(run: Path) -> bool:
+    """Whether a language model decides in a run."""
+    return read_folder(run)[0].simulation.policy == "llm"
 
 
 def _asked(run: Path) -> list[tuple[int, int, int]]:
     """The tick, and the tokens of prompt and reply, of each call that the run made."""
-    settings, _ = read_folder(run)
-    if settings.simulation.policy != "llm":
-        return []
     return [
         (
             exchange.tick,
@@ -287,7 +332,11 @@ def effect(
     _check_numbers(folder, seeds, futures, out, offline)
     check_metrics(folder, metrics)
     change = intervention.in_run(folder)
-    trial = Trial(folder, last_tick(folder), offline, keep=out is not None)
+    asks = asks_a_model(folder)
+    trial = Trial(
+        folder, last_tick(folder), offline, keep=out is not None, asks=asks,
+        with_placebo=asks and not offline,
+    )  # fmt: skip
     with arms_folder(folder, out, force) as place:
         arm = _own_pair(trial, place, change)
         again = notes_of_births(place / CHANGED, change)  # before other pairs are paid for
@@ -337,15 +386,9 @@ def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline:
             "an experiment goes over seeds or over futures, not over both",
             hint="leave --seeds or --futures out",
         )
-    settings, _ = read_folder(folder)
-    check_run(folder, settings, is_parent=True)
-    asks = settings.simulation.policy == "llm"
-    if asks and offline and seeds > 1:
-        raise InvalidInput(
-            "a fresh run of other seeds has no recorded answers of a language model",
-            hint="leave --offline or --seeds out; --dry-run says what --seeds asks",
-        )
+    check_run(folder, read_folder(folder)[0], is_parent=True)
     check_answers_are_kept(folder, out)
+    check_offline(folder, offline, seeds=seeds, futures=futures)
 
 
 def check_numbers(**numbers: int) -> None:
@@ -357,10 +400,22 @@ def check_numbers(**numbers: int) -> None:
 
 def check_answers_are_kept(run: Path, out: object) -> None:
     """Refuse to ask a language model without a folder that keeps what it answers."""
-    if out is None and read_folder(run)[0].simulation.policy == "llm":
+    if out is None and asks_a_model(run):
         raise InvalidInput(
             "the answers of a language model cost money, and a folder keeps them",
             hint="name one with --out",
+        )
+
+
+def check_offline(run: Path, offline: bool, *, seeds: int = 1, futures: int = 1) -> None:
+    """Refuse to compare what has no recorded answers, if no language model may be asked."""
+    if offline and max(seeds, futures) > 1 and asks_a_model(run):
+        option, what = ("--seeds", "a fresh run of other seeds") if seeds > 1 else (
+            "--futures", "another future"
+        )  # fmt: skip
+        raise InvalidInput(
+            f"{what} has no recorded answers of a language model",
+            hint=f"leave --offline or {option} out; --dry-run says what {option} asks",
         )
 
 
@@ -368,7 +423,9 @@ def _own_pair(trial: Trial, place: Path, change: Change) -> Pair:
     """The run itself: a branch without a change, which must be equal, and one with the change."""
     null = null_arm(trial, place, change.at)
     changed = run_arm(trial, place / CHANGED, change)
-    return Pair("the run itself", read_folder(trial.run)[0].seed, null, changed)
+    placebo = placebo_arm(trial, place, change)
+    seed = read_folder(trial.run)[0].seed
+    return Pair("the run itself", seed, null, changed, placebo=placebo)
 
 
 def null_arm(trial: Trial, place: Path, at: int) -> Arm:
@@ -419,9 +476,11 @@ def _effect(
     with RunRecord.read(place / AS_IT_WAS) as one, RunRecord.read(place / CHANGED) as other:
         records = [_metrics(run, change.at) for run in (one, other)]
         stories = [story_of(run, change.at) for run in (one, other)]
+    placebo = pairs[0].placebo and placebo_of(place / PLACEBO, stories[0], change.at)
     ended, ticks = changed.ended, sorted(records[1])
     names = list(wanted or records[0][ended])
     rows = list(_rows(pairs, records[0][ended], len(pairs) > 1, names))
+    statistics, asks = _statistics(rows, names), asks_a_model(run)
     steps, parted, reached = compare(*stories)
     return Effect(
         run=str(run),
@@ -430,7 +489,7 @@ def _effect(
         words=change.words,
         over="future" if futures else "seed",
         pairs=rows,
-        statistics=_statistics(rows, names),
+        statistics=with_chance(statistics, rows, placebo) if asks else statistics,
         parted=parted,
         reached=reached,
         steps=steps,
@@ -440,9 +499,10 @@ def _effect(
             for name in names
         },
         by_agent=_apart(pairs[0].was, changed) if not changed.stopped else {},
+        placebo=placebo,
         missing=[f"{pair.where}: {pair.missing}" for pair in pairs if pair.missing],
         notes=[
-            *notes_of_pairs(pairs, compared=len({row["pair"] for row in rows})),
+            *notes_of_pairs(pairs, len({row["pair"] for row in rows}), asks=asks),
             *notes_of_blocks(change, has_changed=bool(steps)),
             *again,
         ],
@@ -480,7 +540,7 @@ def _rows(
         for name in names:
             was, now = before.get(name), pair.changed.metrics.get(name)
             if was is not None and now is not None:
-                yield {
+                row = {
                     "pair": pair.where,
                     "number": pair.number,
                     "metric": name,
@@ -488,6 +548,10 @@ def _rows(
                     CHANGED: now,
                     "difference": now - was,
                 }
+                if pair.placebo is not None and name in pair.placebo.metrics:
+                    again = pair.placebo.metrics[name]
+                    row |= {PLACEBO: again, "placebo_difference": again - was}
+                yield row
 
 
 def figures(pairs: Sequence[Pair], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -530,7 +594,7 @@ def _apart(was: Arm | None, changed: Arm) -> dict[str, dict[str, float]]:
 # What a reader should know of the figures
 
 
-def notes_of_pairs(pairs: Sequence[Pair], compared: int) -> Iterator[str]:
+def notes_of_pairs(pairs: Sequence[Pair], compared: int, *, asks: bool) -> Iterator[str]:
     """How much the figures of these pairs say, of which so many were compared."""
     changed = pairs[0].changed
     if changed is not None and changed.stopped:
@@ -540,8 +604,13 @@ def notes_of_pairs(pairs: Sequence[Pair], compared: int) -> Iterator[str]:
         )
     if compared < len(pairs):
         yield f"{compared} of {len(pairs)} pairs have the change; the figures are of these alone"
-    if compared == 1:
+    if compared == 1 and not asks:
         yield "one run: the difference is exact in it, and says nothing of others"
+    elif asks and compared < FEWEST_SEEDS:
+        yield (
+            "a language model decides: fewer than three pairs tell no difference apart from its "
+            "own chance; --futures 6 asks for more"
+        )
     no_ops = sum(pair.changed.no_ops for pair in pairs if pair.changed is not None)
     before = sum(pair.was.no_ops for pair in pairs if pair.was is not None)
     if no_ops > before:

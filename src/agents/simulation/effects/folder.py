@@ -12,7 +12,7 @@ from ...bank import history
 from ...errors import RunError, TierMemError
 from ...storage.files import TemporaryFolder, is_temporary, make_folder, replace_file
 from ..runs.folder import not_of_a_run, read_folder
-from ..runs.found_effects import AS_IT_WAS, CHANGED
+from ..runs.found_effects import ARMS, AS_IT_WAS
 from ..runs.trust import is_trusted_run, seal_run
 from ..whole_folder import clear_up, name_beside, put_in_place
 
@@ -92,7 +92,7 @@ def _strange(folder: Path) -> Iterator[Path]:
     """The files and folders that are not an experiment's."""
     for path in sorted(folder.iterdir()):
         is_folder = path.is_dir() and not path.is_symlink()
-        if is_folder and path.name in (AS_IT_WAS, CHANGED):
+        if is_folder and path.name in ARMS:
             yield from not_of_a_run(path)
         elif is_folder and _PAIR.fullmatch(path.name):
             yield from _strange(path)
@@ -111,7 +111,7 @@ def _is_half(folder: Path) -> bool:
 def _arms(folder: Path) -> list[Path]:
     """The runs of an experiment."""
     found = (path.parent for path in folder.rglob("run.json"))
-    return sorted(arm for arm in found if arm.name in (AS_IT_WAS, CHANGED))
+    return sorted(arm for arm in found if arm.name in ARMS)
 
 
 def _keep_half(run: Path, place: Path, folder: Path) -> bool:

@@ -11,8 +11,10 @@ from ...memory.words import number, signed
 from ...storage.files import replace_file
 from ..reports import html as page
 from ..reports import plots
+from ..runs.found_effects import placebos_in_words
 from ..runs.outputs import table
 from ..statistics import in_words, interval_of
+from .chance import NOT_TOLD_APART, Placebo, placebo_told, verdicts
 from .stories import Parted, Reached, Step
 
 _MOST_CHARTS = 12
@@ -35,7 +37,11 @@ class Effect:
     pairs: Sequence[Mapping[str, Any]]
     """A row for each pair and metric: as it was, changed, and the difference."""
     statistics: Sequence[Mapping[str, Any]]
-    """For each metric the mean difference of the pairs, its interval, p and p_holm."""
+    """For each metric the mean difference of the pairs, its interval, p and p_holm.
+
+    Where a language model decides, also the least and the most by which its placebos differ, and
+    the verdict whether the change is told apart from the model's own chance.
+    """
     parted: Parted | None
     """The first decision that differs in the run itself; None if none does."""
     reached: Sequence[Reached]
@@ -51,6 +57,8 @@ class Effect:
     """Seeds or futures that say nothing, and why."""
     notes: Sequence[str] = ()
     """What a reader should know of the figures."""
+    placebo: Placebo | None = None
+    """The run itself with its language model asked anew and nothing changed; None without it."""
 
     def difference(self, metric: str) -> Mapping[str, Any]:
         """The statistics of one metric."""
@@ -75,6 +83,7 @@ class Effect:
             "by_agent": {name: dict(each) for name, each in self.by_agent.items()},
             "missing": list(self.missing),
             "notes": list(self.notes),
+            "placebo": self.placebo and self.placebo._asdict(),
         }
 
 
@@ -118,6 +127,10 @@ class Ranked:
     """The candidates beyond the budget, by how often they took part."""
     failed: Sequence[str]
     """Candidates whose removal could not be tried, and why."""
+    asks: bool = False
+    """Whether a language model decides: then chance is in each difference."""
+    placebo: float | None = None
+    """By how much the metric changes if nothing is removed and the model is asked anew."""
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as JSON values."""
@@ -128,6 +141,7 @@ class Ranked:
                         "candidate": each.candidate.memory_id} for each in self.tested],
             "untested": [each._asdict() for each in self.untested],
             "failed": list(self.failed),
+            "placebo": self.placebo,
         }  # fmt: skip
 
 
@@ -202,7 +216,7 @@ def effect_section(effect: Effect) -> str:
         "".join(f"<p>{page.escape(words)}.</p>" for words in effect.words),
         "<h2>What it did</h2>",
         _differences(effect),
-        "".join(f'<p class="note">{page.escape(note)}.</p>' for note in effect.notes),
+        "".join(f'<p class="note">{page.escape(note)}.</p>' for note in _told(effect)),
         _charts(effect),
         "<h2>How it went around</h2>",
         _parted(effect),
@@ -214,7 +228,15 @@ def effect_section(effect: Effect) -> str:
     return "".join(body)
 
 
+def _told(effect: Effect) -> list[str]:
+    """What the placebo did, what is told apart from chance, and the notes."""
+    placebo = [placebo_told(effect.placebo)] if effect.placebo else []
+    return [*verdicts(effect.statistics), *placebo, *effect.notes]
+
+
 def _differences(effect: Effect) -> str:
+    heads = ["Metric", "Pairs", "Difference", "95 % interval", "p, by Holm"]
+    heads += ["Placebo"] if effect.placebo else []
     rows = [
         [
             page.escape(row["metric"]),
@@ -222,10 +244,11 @@ def _differences(effect: Effect) -> str:
             signed(row["mean"]),
             interval(row),
             number(row["p_holm"]),
-        ]
+            placebos_in_words(row),
+        ][: len(heads)]
         for row in effect.statistics
     ]
-    return page.table(["Metric", "Pairs", "Difference", "95 % interval", "p, by Holm"], rows, 4)
+    return page.table(heads, rows, len(heads) - 1)
 
 
 def interval(row: Mapping[str, Any]) -> str:
@@ -307,5 +330,14 @@ def ranking_section(ranked: Ranked) -> str:
         + page.table([page.escape(head) for head in heads], rows, 3)
         + f'<p class="note">{len(ranked.untested)} of {ranked.candidates} candidates were not '
         "tested; a memory that took part in no decision is not a candidate.</p>"
+        + (f'<p class="note">{page.escape(chance_told(ranked))}.</p>' if ranked.asks else "")
         + "".join(f"<p>{page.escape(line)}</p>" for line in ranked.failed)
     )
+
+
+def chance_told(ranked: Ranked) -> str:
+    """What a language model's own chance does to a ranking, in words."""
+    alone = "" if ranked.placebo is None else (
+        f"; asked anew with nothing removed, {ranked.metric} changes by {signed(ranked.placebo)}"
+    )  # fmt: skip
+    return f"without an interval, a difference is {NOT_TOLD_APART}{alone}"

@@ -19,12 +19,15 @@ from .experiment import (
     Cost,
     Pair,
     Trial,
+    asks_a_model,
     check_answers_are_kept,
     check_metrics,
     check_numbers,
+    check_offline,
     cost_of_removals,
     future_pair,
     null_arm,
+    placebo_arm,
     results_of,
 )
 from .folder import arms_folder
@@ -57,14 +60,16 @@ def which(
     folder = Path(run)
     _check(folder, metric, at, agent, budget, futures)
     check_answers_are_kept(folder, out)
+    check_offline(folder, offline, futures=futures)
     _check_secrets(secrets)
     in_order = candidates(folder, at, agent)
     chosen, until = in_order[:budget], last_tick(folder)
     with arms_folder(folder, out, force) as place:
-        trial = Trial(folder, until, offline, keep=True)
+        asks = asks_a_model(folder)
+        trial = Trial(folder, until, offline, keep=True, asks=asks)
         removals = _Removals(trial, place, metric, futures, tuple(secrets))
-        tested, failed = _tested(removals, chosen, at, workers, progress)
-        ranked = Ranked(metric, tested, len(in_order), in_order[budget:], failed)
+        tested, failed, placebo = _tested(removals, chosen, at, workers, progress)
+        ranked = Ranked(metric, tested, len(in_order), in_order[budget:], failed, asks, placebo)
         if out is not None:
             write_ranking(ranked, place, str(folder), until)
     return ranked
@@ -137,12 +142,16 @@ def _tested(
     at: int | None,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
-) -> tuple[list[Tested], list[str]]:
+) -> tuple[list[Tested], list[str], float | None]:
+    """What the removals did, which could not be tried, and what the placebo of all of them did."""
     trial, place, metric, futures, secrets = removals
     begins = [each.born if at is None else at for each in chosen]
     if not chosen:
-        return [], []
+        return [], [], None
     null = null_arm(trial, place, min(begins))
+    once = trial._replace(with_placebo=trial.asks and not trial.offline)
+    again = placebo_arm(once, place, Change(min(begins), secrets=secrets))
+    placebo = again and again.metrics[metric] - null.metrics[metric]
     calls = []
     for rank, (each, begin) in enumerate(zip(chosen, begins, strict=True)):
         edit = {"agent": each.agent, "do": "forget", "memory": each.memory_id}
@@ -166,7 +175,7 @@ def _tested(
             continue
         for name, arm in ((AS_IT_WAS, was), (CHANGED, pair.changed)):
             rows.append({"rank": rank, "arm": name, "pair": number, metric: arm.metrics[metric]})
-    return _ranked(rows, chosen, begins, metric), failed
+    return _ranked(rows, chosen, begins, metric), failed, placebo
 
 
 def _ranked(

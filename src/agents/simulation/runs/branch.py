@@ -54,11 +54,13 @@ def branch(
     edits: Sequence[Mapping[str, Any]] = (),
     rules: Sequence[Mapping[str, Any]] = (),
     force: bool = False,
+    asks_anew: bool = False,
 ) -> None:
     """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits.
 
     ``rules`` hold in every tick of the new run, beside those of ``parent``: see
-    :mod:`tiermem.simulation.tick.branch_rules`.
+    :mod:`tiermem.simulation.tick.branch_rules`. A language model's answers of ``parent`` are those
+    of the new run where the prompts are the same; with ``asks_anew``, only those up to ``tick``.
     """
     settings, about = reading(parent)
     check_inside(settings)
@@ -85,7 +87,7 @@ def branch(
 
     def fill(new: Path) -> None:
         with as_run_error(f"{parent} can't be branched at tick {tick}"):
-            _copy(parent, tick, new, changed)
+            _copy(parent, tick, new, changed, tick if asks_anew else None)
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
             apply_edits(bank, edits)
 
@@ -121,10 +123,20 @@ def merge(folder: Path, out: Path, *, force: bool = False) -> dict[str, Any]:
         return run.finish()
 
 
-def _copy(run: Path, tick: int, new: Path, settings: Settings) -> None:
-    """Copy what a run has up to a tick to the folder of a new run with these settings."""
+def _copy(
+    run: Path, tick: int, new: Path, settings: Settings, last_answers: int | None = None
+) -> None:
+    """Copy what a run has up to a tick to the folder of a new run with these settings.
+
+    A language model's answers are copied whole, so that none is paid for twice, or up to a tick.
+    """
     history.branch(run / "bank", tick, new / "bank")
-    if (run / CASSETTE).exists():
+    if last_answers is not None:
+        answers = Cassette(new / CASSETTE)
+        for exchange in Cassette(run / CASSETTE, replay=True):
+            if exchange.tick <= last_answers:
+                answers.record(exchange)
+    elif (run / CASSETTE).exists():
         copy_file(run / CASSETTE, new / CASSETTE)
     if is_trusted_run(run):
         seal_run(new, settings)

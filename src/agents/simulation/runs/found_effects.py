@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...memory.words import counted, number
+from ...memory.words import counted, number, signed
 from ..reports import html as page
 from ..statistics import in_words, interval_of
 
-AS_IT_WAS, CHANGED = "as-it-was", "changed"
-"""The folders of an experiment's two runs."""
+AS_IT_WAS, CHANGED, PLACEBO = ARMS = "as-it-was", "changed", "placebo"
+"""The folders of an experiment's runs; there is a placebo where a language model decides."""
 _MOST_METRICS = 4
 _MOST_FOLDERS = 2_000
 _MOST_BYTES = 32 << 20
@@ -116,9 +116,23 @@ def _ranked(ranking: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {name: row[name] for name in ("n", "mean", "low", "high")}
-    if not all(each is None or isinstance(each, _NUMBER) for each in numbers.values()):
+    placebos = {name: row.get(name) for name in ("placebo_least", "placebo_most")}
+    if not all(each is None or isinstance(each, _NUMBER) for each in (numbers | placebos).values()):
         raise TypeError("a number of an experiment is none")
-    return {"metric": str(row["metric"]), **numbers}
+    verdict = row.get("verdict")
+    return {
+        "metric": str(row["metric"]),
+        **numbers,
+        **({} if verdict is None else {"verdict": str(verdict), **placebos}),
+    }
+
+
+def placebos_in_words(row: Mapping[str, Any]) -> str:
+    """By how much the placebos of a row differ, ``−3 to +8``; empty without a placebo."""
+    least, most = row.get("placebo_least"), row.get("placebo_most")
+    if least is None or most is None:
+        return ""
+    return signed(least) if least == most else f"{signed(least)} to {signed(most)}"
 
 
 def effects_section(run: Path) -> str:
@@ -145,6 +159,6 @@ def _line(kept: FoundEffect, run: Path) -> list[str]:
 
 
 def _figure(row: Mapping[str, Any]) -> str:
-    ends = in_words(interval_of(row))
+    told = [in_words(interval_of(row)), page.escape(row.get("verdict", ""))]
     said = f"{page.escape(row['metric'])}: {number(row['mean'])}"
-    return f"{said} ({ends})" if ends else said
+    return f"{said} ({'; '.join(filter(None, told))})" if any(told) else said

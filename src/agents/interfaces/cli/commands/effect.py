@@ -158,6 +158,8 @@ def _say_cost(cost: "Cost", as_json: bool) -> None:
 
 
 def _tell(found: "Effect", out: Path | None) -> None:
+    from ....simulation.effects.chance import placebo_told, verdicts
+
     for words in found.words:
         say(f"changed: {words}")
     many = any(row["n"] > 1 for row in found.statistics)
@@ -165,6 +167,10 @@ def _tell(found: "Effect", out: Path | None) -> None:
         f"the difference after tick {found.until}",
         [_line(row, found, many) for row in found.statistics],
     )
+    for verdict in verdicts(found.statistics):
+        say(verdict)
+    if found.placebo is not None:
+        say(placebo_told(found.placebo))
     for note in found.notes:
         say(f"note: {note}")
     first = found.parted
@@ -189,7 +195,10 @@ def _tell(found: "Effect", out: Path | None) -> None:
 
 def _line(row: Any, found: "Effect", many: bool) -> dict[str, Any]:
     from ....simulation.effects.results import interval
+    from ....simulation.runs.found_effects import placebos_in_words
 
+    told = placebos_in_words(row)
+    placebo = {"placebo": told} if told else {}
     if not many:
         (pair,) = [each for each in found.pairs if each["metric"] == row["metric"]]
         return {
@@ -197,6 +206,7 @@ def _line(row: Any, found: "Effect", many: bool) -> dict[str, Any]:
             "as it was": pair["as-it-was"],
             "changed": pair["changed"],
             "difference": row["mean"],
+            **placebo,
         }
     return {
         "metric": row["metric"],
@@ -204,6 +214,7 @@ def _line(row: Any, found: "Effect", many: bool) -> dict[str, Any]:
         "mean difference": row["mean"],
         "95 % interval": interval(row),
         "p, by Holm": row["p_holm"],
+        **placebo,
     }
 
 
@@ -220,7 +231,7 @@ def _which(folder: Path, metric: str, given: dict[str, Any], quiet: bool, as_jso
 
 
 def _tell_ranking(ranked: "Ranked", futures: int) -> None:
-    from ....simulation.effects.results import interval
+    from ....simulation.effects.results import chance_told, interval
 
     table(
         f"{ranked.metric}, if the memory is forgotten",
@@ -247,5 +258,7 @@ def _tell_ranking(ranked: "Ranked", futures: int) -> None:
         f"tested {len(ranked.tested)} of {counted(ranked.candidates, 'memory', 'memories')} that "
         "took part in decisions, those that stood in front first; the others were not tested"
     )
-    if futures == 1:
+    if ranked.asks:
+        say(chance_told(ranked))
+    elif futures == 1:
         say("one future: each difference is exact in this run; --futures gives intervals")

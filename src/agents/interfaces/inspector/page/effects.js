@@ -28,12 +28,13 @@ export function EffectsNote({ index }) {
 /** @param {{effect: Effect, index: number}} props */
 function One({ effect, index }) {
   const { at, changed, name, reached, statistics, until } = effect;
+  const asked = statistics.some((row) => row.verdict);
   return html`<${Panel} title=${html`<${Line} text=${name} />`} note=${at === null ? "which memories mattered" : html`after <button class="tick-link" onClick=${() => moveTo(at)}>tick ${at}</button>, compared in tick ${until}`}>
     ${changed.map((words) => html`<p><${Line} text=${words} /></p>`)}
-    <table class="given effect"><thead><tr><th>${at === null ? "what" : "metric"}</th><th class="number">pairs</th><th class="number">difference</th><th class="number">95 % interval</th></tr></thead>
+    <table class="given effect"><thead><tr><th>${at === null ? "what" : "metric"}</th><th class="number">pairs</th><th class="number">difference</th><th class="number">95 % interval</th>${asked && html`<th class="number">placebo</th><th>verdict</th>`}</tr></thead>
     <tbody>${statistics.map(
       (row) => html`<tr data-metric=${row.metric}><td><${Line} text=${row.metric} /></td><td class="number" data-label="pairs"><${Num} of=${row.n} /></td><td class="number" data-label="difference"><${Num} of=${row.mean} /></td>
-        <td class="number" data-label="95 % interval">${row.interval}</td></tr>`,
+        <td class="number" data-label="95 % interval">${row.interval}</td>${asked && html`<td class="number" data-label="placebo">${row.placebo || "–"}</td><td data-label="verdict"><${Line} text=${row.verdict} /></td>`}</tr>`,
     )}</tbody></table>
     ${reached.length > 0 && html`<p class="facts small"><span class="soft">reached</span> ${reached.slice(0, REACHED).map(([agent, tick]) => html`<span><${AgentLink} name=${agent} tick=${tick} run=${index} /> <span class="soft">in tick ${tick}</span></span> `)}
       ${reached.length > REACHED && html`<span class="soft">and ${reached.length - REACHED} more</span>`}</p>`}
