@@ -47,6 +47,18 @@ def test_an_experiment_is_listed_with_its_tick_and_its_intervals(experiment: Exp
             assert own == {**numbers, "interval": "–"}
 
 
+def test_a_models_chance_stands_beside_the_effect(experiment: Experiment, tmp_path: Path) -> None:
+    run = shutil.copytree(experiment.run, tmp_path / "village")
+    row = {"metric": "lies", "n": 1, "mean": -4.0, "low": None, "high": None, "placebo_least": 2.5,
+           "placebo_most": 3.5, "verdict": "not told apart"}  # fmt: skip
+    told = {"run": str(run), "at": 4, "until": 12, "changed": ["silence"], "statistics": [row]}
+    (tmp_path / "coin").mkdir()
+    (tmp_path / "coin" / "effect.json").write_text(json.dumps(told))
+    with looked_at(run) as site:
+        ((listed,),) = [each["statistics"] for each in ask(site, "effects")["effects"]]
+    assert (listed["placebo"], listed["verdict"]) == ("+2.5 to +3.5", "not told apart")
+
+
 def test_a_ranking_is_listed_memory_by_memory(experiment: Experiment, tmp_path: Path) -> None:
     run = shutil.copytree(experiment.run, tmp_path / "village")
     tested = {"agent": AGENT, "text": "the mill burns", "difference": 2.5, "low": 1.5, "high": 3.5}

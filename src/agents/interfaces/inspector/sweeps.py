@@ -162,7 +162,7 @@ def effects(run: Inspected, given: Parameters) -> dict[str, Any]:
                     {
                         **row,
                         "interval": in_words(interval_of(row), signed) or "–",
-                        "placebo": placebos_in_words(row),
+                        **({"placebo": placebos_in_words(row)} if "verdict" in row else {}),
                     }
                     for row in each.statistics[:_MOST_NUMBERS]
                 ],

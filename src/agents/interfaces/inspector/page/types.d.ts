@@ -60,7 +60,7 @@ export type Compared = {
 export type Beside = { total: number; runs: { name: string; command: string }[] };
 export type Effect = {
   name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;
-  statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null; interval: string; placebo: string; verdict?: string }[];
+  statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null; interval: string; placebo?: string; verdict?: string }[];
 };
 export type Edit = { agent: string; do: string; memory?: string; content?: string; tier?: string };
 export type Option = { name: string; value: string };
