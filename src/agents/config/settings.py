@@ -581,7 +581,15 @@ class SimulationSettings:
     """Passed to the policy as keyword arguments."""
     asks: Annotated[int, Within(0, 100)] = 2
     """How often an agent may ask its own memory in a tick before it acts: a policy gives an Ask, an
-    LLM uses search_memory or recall_memory. 0: never."""
+    LLM uses search_memory or recall_memory, if memory_actions offers them. 0: never."""
+    memory_actions: (
+        Annotated[str, Written("few|all", "few, all, or a list of names")]
+        | Annotated[tuple[str, ...], Items(all_differ=True)]
+    ) = "few"
+    """Which actions on its own memory a language model is offered: few (store_memory,
+    set_memory_tier and forget_memory), all, or a list of their names such as [store_memory,
+    search_memory]. Each one makes every prompt longer. An action that is not offered is done as
+    well, if a reply has it."""
     engine: Literal["local", "processes", "ray"] = "local"
     """Where the agents live: in this process (local), in processes of this machine (processes), or
     in Ray's workers (ray; needs the extra tiermem[ray]). Every engine gives the same run."""

@@ -225,7 +225,9 @@ class World(Protocol):
     """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
     A world may have more members. ``rules(**policy_options)`` gives the policy ``rules``;
-    ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
+    ``actions``, a mapping of names to descriptions, tells an LLM what it can do;
+    ``action_arguments`` says which arguments they take, as JSON Schema by action and argument,
+    ``{"go": {"place": {"type": "string"}}}``, for models that keep to it; ``by_agent()``
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
     says who can hear whom now, when agents tell each other memories: everybody, without it;
     ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;

@@ -249,7 +249,7 @@ def test_prompt_and_answer_of_a_model_are_told(tiermem: Command, scenario: Write
     assert exchange["reply"] == step
     assert "You are bob" in exchange["messages"][1]["content"]
     out = tiermem("why", "r", "-a", "bob", "-t", 2).out
-    assert "  user: Tick 2. You are bob." in out
+    assert "  user: You are bob." in out
     assert f"answer 1:\n  {step}" in out
 
 

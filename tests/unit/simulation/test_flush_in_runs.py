@@ -771,7 +771,8 @@ def test_a_model_saves_with_actions(server: OpenAIServer, tmp_path: Path) -> Non
     (usual,) = {r["messages"][0]["content"] for _, r in server.requests}
     assert "- append_note: " in usual
     text = request["messages"][1]["content"]
-    assert text.startswith("Tick 2. You are alice.\n\nWhat you see:\na street\n\n")
+    assert text.startswith("You are alice.\n\nYour memories, each with its memory_id:\n")
+    assert "\n\nTick 2. What you see:\na street\n\n" in text
     assert text.endswith(FLUSH_PROMPT)
     assert "What your context holds, the most important first:\n- a street\n" in text
 
@@ -803,6 +804,11 @@ def test_a_model_is_asked_once_more(server: OpenAIServer, tmp_path: Path, bad: o
     assert memories.count("Bob waves back") == 1
     assert attempts(tmp_path) == [0, 1]
     first, second = flush_requests(server)
+    if isinstance(bad, str):  # it is told what was wrong
+        told = (
+            second["messages"][1].pop("content").removeprefix(first["messages"][1].pop("content"))
+        )
+        assert told.startswith("\n\nYour last reply was no use: ")
     assert first == second
 
 

@@ -14,14 +14,13 @@ import pytest
 from agents import MemoryBank
 from agents.config.settings import LlmSettings
 from agents.errors import ConfigError, Diverged, InvalidAction, RunPaused, SimulationError
-from agents.memory.context import render
 from agents.memory.records import Hits
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.clients import Mem0Model
 from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.policies.model import Question
 from agents.simulation.policies.model import Reply as ModelReply
-from agents.simulation.protocols import Action, Observation, Policy, Remark
+from agents.simulation.protocols import Action, Answer, Ask, Observation, Policy, Remark
 from agents.simulation.tick.actions import as_action
 from agents.simulation.tick.loop import Loop, Together
 from agents.storage.mem0.models import ChatFailed, ChatModel
@@ -132,43 +131,53 @@ def test_the_system_message_holds_the_scenario_the_actions_and_the_form(
     assert "- wave: greet somebody: to\n" in system
     for name in ("store_memory", "set_memory_tier", "pin_memory", "unpin_memory"):
         assert f"- {name}: " in system
-    assert '{"actions": [{"name": "...", "arguments": {"...": "..."}}]}' in system
+    form = '{"reason": "...", "actions": [{"name": "...", "arguments": {"...": "..."}}]}'
+    assert form in system
 
 
-def test_the_system_message_ends_with_what_was_wrong_in_the_last_tick(
-    server: OpenAIServer, path: Path
-) -> None:
-    wrong = ("wave was refused: nobody there",)
-    decide(policy(server, path))
-    decide(policy(server, path), SEEN._replace(tick=4, errors=wrong))
-    (plain, before), (system, user) = prompt(server, 0), prompt(server)
-    said = "\n\nWhat was wrong with your last actions:\n- wave was refused: nobody there"
-    assert system == plain + said
-    assert user == before.replace("Tick 3", "Tick 4")
-
-
-def test_the_user_message_holds_what_is_perceived_and_remembered(
+def test_a_prompt_goes_from_what_never_changes_to_what_is_new(
     server: OpenAIServer, path: Path
 ) -> None:
     with MemoryBank.ephemeral(embedder=Directions()) as bank:
         alice = bank.agent("alice")
-        alice.add("NEVER trade with Bob", "pinned")
         alice.add("Grain is dear\nYour memories:")
+        alice.add("Wool is cheap", temperature="hot")
+        alice.add("NEVER trade with Bob", "pinned")
         hits = alice.search("grain", limit=5)
-        shown = alice.get_relevant_memories("grain", limit=5)
-    heard = (Remark("Hello"), Remark("Hm\n\nYour memories:\n- Bob is nice"))
-    decide(policy(server, path), SEEN._replace(heard=heard), hits)
-    _, user = prompt(server)
-    ids = "\n".join(f"- {hit.memory.id}" for hit in hits)
+    remarks = (Remark("Hello"), Remark("Hm\n\nYour memories:\n- Bob is nice"))
+    wrong = ("wave was refused: nobody there",)
+    decide(policy(server, path), SEEN._replace(heard=remarks, errors=wrong), hits)
+    decide(policy(server, path), SEEN._replace(tick=4), hits)
+    (system, user), (usual, later) = prompt(server, 0), prompt(server)
+    assert system == usual
     assert user == (
-        "Tick 3. You are alice.\n\n"
-        "What you see:\na street\n\n"
+        "You are alice.\n\n"
+        "Your memories, each with its memory_id:\n"
+        "- 0003 [pinned] NEVER trade with Bob\n"
+        "- 0002 Wool is cheap\n"
+        "- 0001 Grain is dear\\nYour memories:\n\n"
+        "Tick 3. What you see:\na street\n\n"
         'What you hear:\n- Hello\n- "Hm\\n\\nYour memories:\\n- Bob is nice"\n\n'
-        f"Your memories:\n{shown}\n\n"
-        f"Their memory_id, in the same order:\n{ids}"
+        "What was wrong with your last actions:\n- wave was refused: nobody there"
     )
-    assert shown == render(hits)
-    assert len(hits) == 2
+    assert later == user[: user.index("Tick 3")] + "Tick 4. What you see:\na street"
+
+
+def test_a_short_id_means_the_memory_that_the_prompt_shows_with_it(
+    server: OpenAIServer, path: Path
+) -> None:
+    with MemoryBank.ephemeral(embedder=Directions()) as bank:
+        alice, bob = bank.agent("alice"), bank.agent("bob")
+        mine, theirs = alice.add("Grain is dear").id, bob.add("Oil is cheap").id
+        hits, answer = alice.search("grain"), Answer(Ask("oil"), bob.search("oil"))
+    named = [mine[-4:], theirs, "0009"]
+    actions = [{"name": "forget_memory", "arguments": {"memory_id": each}} for each in named]
+    server.reply = lambda _: json.dumps({"actions": actions})
+    made = decide(policy(server, path), SEEN._replace(answers=(answer,)), hits)
+    assert [each.arguments["memory_id"] for each in made] == [mine, theirs, "0009"]
+    _, user = prompt(server)
+    assert "- 0001 Grain is dear\n" in user
+    assert f"- {theirs} Oil is cheap" in user  # whole, since 0001 is taken
 
 
 @pytest.mark.parametrize(
@@ -223,6 +232,9 @@ def test_a_malformed_reply_is_asked_for_again(server: OpenAIServer, path: Path, 
     server.reply = one_after_the_other(reply, WAVES)
     assert decide(policy(server, path)) == [WAVE]
     assert [(line["attempt"], line["reply"]) for line in recorded(path)] == [(0, reply), (1, WAVES)]
+    (_, first), (_, second) = prompt(server, -2), prompt(server)
+    assert second.startswith(f"{first}\n\nYour last reply was no use: not the form asked for: ")
+    assert len(second) < len(first) + 1000
 
 
 def test_after_the_last_malformed_reply_the_agent_visibly_does_nothing(

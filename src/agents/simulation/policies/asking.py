@@ -19,6 +19,7 @@ from ...config.settings import LlmSettings
 from ...errors import ChatFailed, ConfigError, InvalidInput, RunPaused
 from .cassette import Cassette, Exchange, hash_prompt
 from .model import Model, Question, Reply
+from .prompts import ask_again
 
 DEFAULT_TIMEOUT = 60.0
 """The seconds that an attempt may take."""
@@ -51,6 +52,12 @@ class Turn:
     """When that began."""
 
     def __post_init__(self) -> None:
+        self._first = self.question.messages
+        self.prompt_hash = hash_prompt(self._first)
+
+    def tell(self, reply: str, problem: str) -> None:
+        """Let the next attempt say what was wrong with the last reply."""
+        self.question = self.question._replace(messages=ask_again(self._first, reply, problem))
         self.prompt_hash = hash_prompt(self.question.messages)
 
     def exchange(self, reply: Reply | ChatFailed) -> Exchange:
@@ -70,9 +77,10 @@ class Asker:
     """Asks ``model`` for many turns, up to ``concurrency`` at once.
 
     It does not ask a question that the cassette holds, so the same cassette gives the same answers.
-    After an answer in the wrong form there are at most ``retries`` more attempts. A call without an
-    answer, also after ``timeout`` seconds, is no attempt: it is made again after ``pause`` seconds,
-    then after twice as long each time, or when the server says, for ``settings.patience`` seconds.
+    After an answer in the wrong form there are at most ``retries`` more attempts, which show the
+    model that answer and say what is wrong with it. A call without an answer, also after
+    ``timeout`` seconds, is no attempt: it is made again after ``pause`` seconds, then after twice
+    as long each time, or when the server says, for ``settings.patience`` seconds.
     """
 
     def __init__(
@@ -143,6 +151,7 @@ class Asker:
                 return
             except (ValueError, RecursionError, InvalidInput) as error:
                 problem = f"not the form asked for: {error}"
+                turn.tell(exchange.reply, problem)
             is_last = False
         if is_last or turn.attempt >= (turn.attempts or self._attempts):
             times = "1 attempt" if turn.attempt == 1 else f"{turn.attempt} attempts"

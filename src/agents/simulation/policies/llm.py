@@ -7,20 +7,32 @@ from typing import Any, final
 from ...config.load import load_settings
 from ...config.settings import LlmSettings, ReflectionSettings
 from ...memory.records import Hits, Memory
-from ..protocols import Action, Ask, Insight, Observation
+from ..protocols import NO_ARGUMENTS, Action, Ask, Insight, Observation
 from ..tick.actions import NO_OP, OWN_ACTIONS
 from .asking import DEFAULT_TIMEOUT, Asker, Turn, check_one
 from .cassette import Cassette
-from .model import Kind, Messages, Model, Question
+from .model import Kind, Model, Question
 from .prompts import (
     insights_prompt,
-    lines,
     questions_prompt,
     ratings_prompt,
+    shown_ids,
     system_text,
     user_text,
 )
-from .replies import actions_in, actions_to_save, asks_in, insights_in, questions_in, ratings_in
+from .replies import (
+    actions_in,
+    actions_to_save,
+    asks_in,
+    decision_schema,
+    insights_in,
+    insights_schema,
+    questions_in,
+    questions_schema,
+    ratings_in,
+    ratings_schema,
+    with_whole_ids,
+)
 
 _FLUSH_ATTEMPTS = 2
 
@@ -32,9 +44,11 @@ class Llm:
     :class:`~.asking.Asker` says how it asks, and what ``retries``, ``timeout`` and ``pause`` do.
     After the last attempt without a usable reply the agent's action is ``NO_OP``.
 
-    ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name;
-    ``system`` is the scenario's own text. ``reflection`` says how many questions and insights a
-    reflection has, ``llm`` what is done while the model is away.
+    ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name, and what
+    the model is offered; ``arguments`` has the JSON schemas of arguments of the world's actions, by
+    action and argument. ``can_ask`` says whether questions to an agent's memory are answered; None:
+    if they are offered. ``system`` is the scenario's own text. ``reflection`` says how many
+    questions and insights a reflection has, ``llm`` what is done while the model is away.
     """
 
     def __init__(
@@ -46,6 +60,8 @@ class Llm:
         reflection: ReflectionSettings | None = None,
         llm: LlmSettings = LlmSettings(),  # noqa: B008 - it never changes
         *,
+        arguments: Mapping[str, Mapping[str, Any]] = NO_ARGUMENTS,
+        can_ask: bool | None = None,
         system: str = "",
         retries: int = 2,
         timeout: float = DEFAULT_TIMEOUT,
@@ -57,7 +73,8 @@ class Llm:
             pause=pause,
         )  # fmt: skip
         self._system = system_text(system, world_actions, own_actions)
-        self._can_ask = "search_memory" in own_actions
+        self._schema = decision_schema(world_actions, own_actions, arguments)
+        self._can_ask = "search_memory" in own_actions if can_ask is None else can_ask
         self._persona = system.strip()
         self._reflection = reflection or load_settings().reflection
 
@@ -76,7 +93,7 @@ class Llm:
     ) -> Sequence[Sequence[Action] | Sequence[Ask]]:
         """The actions of each agent, or its questions, in the order of ``observations``."""
         turns = [
-            _turn(seen, self._messages(seen, user_text(seen, hits)), "decision", actions_in)
+            self._decision(seen, hits, user_text(seen, hits), "decision", actions_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._asker.ask(turns)
@@ -96,7 +113,7 @@ class Llm:
         attempts.
         """
         text = f"{user_text(observation, memories)}\n\n{prompt}"
-        turn = _turn(observation, self._messages(observation, text), "flush", actions_to_save)
+        turn = self._decision(observation, memories, text, "flush", actions_to_save)
         turn.attempts = _FLUSH_ATTEMPTS
         self._asker.ask([turn])
         check_one([turn])
@@ -112,7 +129,8 @@ class Llm:
         own, agent = self._reflection, observation.agent_id
         if not observation.answers:
             prompt = questions_prompt(agent, memories, own.questions)
-            turn = self._thought(observation, prompt, "questions", questions_in(own.questions))
+            schema, read = questions_schema(own.questions), questions_in(own.questions)
+            turn = self._thought(observation, prompt, "questions", schema, read)
             self._asker.ask([turn])
             check_one([turn])
             return [Ask(question) for question in turn.found]
@@ -120,8 +138,9 @@ class Llm:
         for answer in observation.answers:
             if found := [hit.memory for hit in answer.hits]:
                 prompt = insights_prompt(agent, answer.ask.query, found, own.insights)
+                schema = insights_schema(found, own.insights)
                 read = insights_in(found, own.insights)
-                turns.append(self._thought(observation, prompt, "insights", read))
+                turns.append(self._thought(observation, prompt, "insights", schema, read))
         self._asker.ask(turns)
         check_one(turns)
         return [insight for turn in turns for insight in turn.found]
@@ -132,7 +151,11 @@ class Llm:
         """The importance of each text, agent by agent; None if no reply is usable."""
         turns = [
             self._thought(
-                seen, ratings_prompt(seen.agent_id, own), "importance", ratings_in(len(own))
+                seen,
+                ratings_prompt(seen.agent_id, own),
+                "importance",
+                ratings_schema(len(own)),
+                ratings_in(len(own)),
             )
             for seen, own in zip(observations, texts, strict=True)
         ]
@@ -142,22 +165,34 @@ class Llm:
             for turn, own in zip(turns, texts, strict=True)
         ]
 
+    def _decision(
+        self,
+        seen: Observation,
+        hits: Hits,
+        text: str,
+        kind: Kind,
+        read: Callable[[str], list[Any]],
+    ) -> Turn:
+        shown = shown_ids(seen, hits)
+        messages = [_system(self._system), {"role": "user", "content": text}]
+        question = Question(messages, self._schema, kind)
+        return Turn(
+            seen.tick, seen.agent_id, question, lambda reply: with_whole_ids(read(reply), shown)
+        )
+
     def _thought(
-        self, seen: Observation, prompt: str, kind: Kind, read: Callable[[str], list[Any]]
+        self,
+        seen: Observation,
+        prompt: str,
+        kind: Kind,
+        schema: Mapping[str, Any],
+        read: Callable[[str], list[Any]],
     ) -> Turn:
         messages = [{"role": "user", "content": prompt}]
         if self._persona:
-            messages.insert(0, {"role": "system", "content": self._persona})
-        return _turn(seen, messages, kind, read)
-
-    def _messages(self, seen: Observation, text: str) -> Messages:
-        system = self._system
-        if seen.errors:  # what the simulation says, not what the agent lived through
-            system += f"\n\nWhat was wrong with your last actions:\n{lines(seen.errors)}"
-        return [{"role": "system", "content": system}, {"role": "user", "content": text}]
+            messages.insert(0, _system(self._persona))
+        return Turn(seen.tick, seen.agent_id, Question(messages, schema, kind), read)
 
 
-def _turn(
-    seen: Observation, messages: Messages, kind: Kind, read: Callable[[str], list[Any]]
-) -> Turn:
-    return Turn(seen.tick, seen.agent_id, Question(messages, None, kind), read)
+def _system(text: str) -> dict[str, str]:
+    return {"role": "system", "content": text}

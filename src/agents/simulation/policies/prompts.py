@@ -7,24 +7,36 @@ import json
 from collections.abc import Mapping, Sequence
 
 from ...memory.context import one_line, render
-from ...memory.records import Hits, Memory
+from ...memory.records import Hit, Hits, Memory, short_id
+from ...memory.tiers import Temperature, Tier
 from ..protocols import Answer, Observation
+from .model import Messages
 
-_FORMAT = """\
+_FORM = """\
 Reply with JSON and nothing else, in this form:
-{"actions": [{"name": "...", "arguments": {"...": "..."}}]}
-The actions are done in order. An empty list means that you do nothing."""
+{"reason": "...", "actions": [{"name": "...", "arguments": {"...": "..."}}]}
+The reason is short. The actions are done in order. An empty list means that you do nothing."""
+_MOST_OF_A_REPLY = 500
+"""The characters of a wrong reply that are shown to the model again."""
+
+
+# What a model is asked when an agent decides. A part that changes less often stands before one that
+# changes more often: a server that keeps the beginning of prompts need not read it again.
 
 
 def system_text(
     system: str, world_actions: Mapping[str, str], own_actions: Mapping[str, str]
 ) -> str:
-    """The scenario's own text, the actions by name with their descriptions, and the form."""
+    """The scenario's own text, the actions by name with their descriptions, and the form.
+
+    It is the same for all agents in all ticks.
+    """
     parts = [system.strip()] if system.strip() else []
     if world_actions:
         parts.append("What you can do:\n" + _listed(world_actions))
-    parts.append("What you can do with your memories:\n" + _listed(own_actions))
-    return "\n\n".join([*parts, _FORMAT])
+    if own_actions:
+        parts.append("What you can do with your memories:\n" + _listed(own_actions))
+    return "\n\n".join([*parts, _FORM])
 
 
 def _listed(actions: Mapping[str, str]) -> str:
@@ -32,34 +44,90 @@ def _listed(actions: Mapping[str, str]) -> str:
 
 
 def user_text(seen: Observation, hits: Hits) -> str:
-    """What an agent perceives, its memories with their ids, and what it asked in this tick."""
-    parts = [f"Tick {seen.tick}. You are {seen.agent_id}."]
+    """Who an agent is, its memories with their short ids, and what it perceives in this tick.
+
+    Pinned memories come first, then hot ones, both in the order in which they were made.
+    """
+    parts = [f"You are {seen.agent_id}."]
+    parts.append(f"Your memories, each with its memory_id:\n{_remembered(hits)}")
+    parts.append(f"Tick {seen.tick}.")
     if seen.text.strip():
-        parts.append(f"What you see:\n{seen.text}")
+        parts[-1] += f" What you see:\n{seen.text}"
     if seen.heard:
-        parts.append("What you hear:\n" + lines([remark.text for remark in seen.heard]))
-    parts.append(f"Your memories:\n{render(hits)}")
-    if hits:
-        ids = "\n".join(f"- {hit.memory.id}" for hit in hits)
-        parts.append(f"Their memory_id, in the same order:\n{ids}")
-    parts += map(_answer_text, seen.answers)
+        parts.append("What you hear:\n" + _lines([remark.text for remark in seen.heard]))
+    if seen.errors:  # what the simulation says, not what the agent lived through
+        parts.append("What was wrong with your last actions:\n" + _lines(seen.errors))
     if seen.answers:
+        shown = shown_ids(seen, hits)
+        parts += [_answer_text(answer, shown) for answer in seen.answers]
         parts.append(f"You may ask your memory {seen.asks_left} more times in this tick.")
     return "\n\n".join(parts)
 
 
-def _answer_text(answer: Answer) -> str:
+def shown_ids(seen: Observation, hits: Hits) -> dict[str, str]:
+    """The ids that a prompt shows, and what they stand for.
+
+    They are the last digits of ids. An id stands whole where another memory has the same digits:
+    posts on a board are of other agents.
+    """
+    shown: dict[str, str] = {}
+    for hit in (*_in_order(hits), *(hit for answer in seen.answers for hit in answer.hits)):
+        identifier = hit.memory.id
+        if shown.setdefault(short_id(identifier), identifier) != identifier:
+            shown[identifier] = identifier
+    return shown
+
+
+def _in_order(hits: Hits) -> list[Hit]:
+    """Pinned memories, hot ones, and the rest as it was found."""
+    fixed = {
+        hit.memory.id: (hit.memory.tier is not Tier.PINNED, hit.memory.id)
+        for hit in hits
+        if hit.memory.tier is Tier.PINNED or hit.memory.temperature is Temperature.HOT
+    }
+    rest = (hit for hit in hits if hit.memory.id not in fixed)
+    first = [hit for hit in hits if hit.memory.id in fixed]
+    return [*sorted(first, key=lambda hit: fixed[hit.memory.id]), *rest]
+
+
+def _remembered(hits: Hits) -> str:
+    ordered = Hits(_in_order(hits))
+    ordered.pinned_left_out = hits.pinned_left_out
+    return _with_ids(ordered, shown_ids(Observation(""), hits))
+
+
+def _with_ids(hits: Hits, shown: Mapping[str, str]) -> str:
+    """The memories as an agent reads them, each line with its id in front."""
+    lines = render(hits).split("\n")
+    for place, hit in enumerate(hits):
+        identifier = hit.memory.id
+        short = short_id(identifier)
+        name = short if shown[short] == identifier else identifier
+        lines[place] = f"- {name} {lines[place].removeprefix('- ')}"
+    return "\n".join(lines)
+
+
+def _answer_text(answer: Answer, shown: Mapping[str, str]) -> str:
     asked = f"You asked your memory: {one_line(answer.ask.query)}\n"
     if answer.note:
         return f"{asked}It was refused: {one_line(answer.note)}"
-    ids = "\n".join(f"- {hit.memory.id}" for hit in answer.hits)
-    found = f"{asked}It found:\n{render(answer.hits)}"
-    return f"{found}\nTheir memory_id, in the same order:\n{ids}" if ids else found
+    return f"{asked}It found:\n{_with_ids(answer.hits, shown)}"
 
 
-def lines(texts: Sequence[str]) -> str:
+def _lines(texts: Sequence[str]) -> str:
     """A list, each text on one line: a text may hold line ends."""
     return "\n".join(f"- {text if text.isprintable() else json.dumps(text)}" for text in texts)
+
+
+def ask_again(messages: Messages, reply: str, problem: str) -> list[Mapping[str, str]]:
+    """The same question, with the beginning of the last reply and what was wrong with it."""
+    begun = one_line(reply.strip()[:_MOST_OF_A_REPLY]) or "(nothing)"
+    wrong = (
+        f"Your last reply was no use: {one_line(problem)}\nIt was: {begun}\n"
+        "Reply again, in the form that was asked for."
+    )
+    *first, last = messages
+    return [*first, {**last, "content": f"{last['content']}\n\n{wrong}"}]
 
 
 # What a model is asked when an agent reflects. The questions are those of Park et al. (2023).

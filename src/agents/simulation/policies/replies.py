@@ -1,18 +1,100 @@
-"""How the replies of a language model are read: ValueError for a reply in the wrong form."""
+"""The form of a language model's replies, as JSON Schema, and how they are read.
+
+A reply in the wrong form is ValueError: a server may not know schemas, or not keep to them.
+"""
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...memory.records import Memory
 from ...memory.sources import MOST_EVIDENCE, check_importance
 from ...notes.flush import SILENT_REPLY
 from ..protocols import Action, Ask, Insight
-from ..tick.actions import ASK_ACTIONS, GROUP_ASKS, as_action
+from ..tick.actions import ASK_ACTIONS, GROUP_ASKS, NAMES_OF_MEMORIES, as_action, schema_of
 from . import as_actions, check_keepable
 
 Value = dict[str, Any]
+_LONGEST_REASON = 160
+_MOST_ACTIONS = 6
+_LONGEST_THOUGHT = 300
+_FREE = {"type": "object"}
+"""The arguments of an action that nobody described."""
+
+
+# Forms
+
+
+def decision_schema(
+    world_actions: Mapping[str, str],
+    own_actions: Mapping[str, str],
+    arguments: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """A reason and a list of actions: those of the world, and those on memories.
+
+    ``arguments`` has the schemas of arguments of the world's actions, by action and argument.
+    """
+    names_of: dict[str, list[str]] = {}  # by their arguments, since most take the same ones
+    for name in {**own_actions, **world_actions}:
+        shape: Mapping[str, Any] | None
+        if name in arguments:
+            shape = _object(arguments[name])
+        elif name in world_actions:
+            shape = None
+        else:
+            shape = schema_of(name, own_actions[name])
+        names_of.setdefault(json.dumps(_FREE if shape is None else shape), []).append(name)
+    kinds = []
+    for text, names in names_of.items():
+        shape, named = json.loads(text), {"name": {"type": "string", "enum": names}}
+        if shape.get("properties") == {}:
+            kinds.append(_object(named))
+        else:
+            optional = () if shape != _FREE else ("arguments",)
+            kinds.append(_object({**named, "arguments": shape}, optional))
+    actions = {"type": "array", "maxItems": _MOST_ACTIONS, "items": {"anyOf": kinds}}
+    reason = {"type": "string", "maxLength": _LONGEST_REASON}
+    return _object({"reason": reason, "actions": actions})
+
+
+def questions_schema(most: int) -> dict[str, Any]:
+    """What :func:`questions_in` reads."""
+    text = {"type": "string", "minLength": 1, "maxLength": _LONGEST_THOUGHT}
+    return _object({"questions": {"type": "array", "minItems": 1, "maxItems": most, "items": text}})
+
+
+def insights_schema(memories: Sequence[Memory], most: int) -> dict[str, Any]:
+    """What :func:`insights_in` reads."""
+    place = {"type": "integer", "minimum": 1, "maximum": len(memories)}
+    insight = {
+        "insight": {"type": "string", "minLength": 1, "maxLength": _LONGEST_THOUGHT},
+        "because_of": {"type": "array", "minItems": 1, "maxItems": MOST_EVIDENCE, "items": place},
+        "importance": _IMPORTANCE,
+    }
+    items = _object(insight)
+    return _object({"insights": {"type": "array", "maxItems": most, "items": items}})
+
+
+def ratings_schema(count: int) -> dict[str, Any]:
+    """What :func:`ratings_in` reads."""
+    sized = {"minItems": count, "maxItems": count}
+    return _object({"importance": {"type": "array", **sized, "items": _IMPORTANCE}})
+
+
+_IMPORTANCE = {"type": "integer", "minimum": 1, "maximum": 10}
+
+
+def _object(properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+# Replies
 
 
 def actions_in(reply: str) -> list[object]:
@@ -53,6 +135,28 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is too large or no number")
     return number
+
+
+def with_whole_ids(actions: Sequence[Any], shown: Mapping[str, str]) -> list[Any]:
+    """The actions, with the memories' whole ids in place of those that the prompt showed.
+
+    What was not shown stays as it is, and no memory has such an id.
+    """
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, list):
+            return [whole(each) for each in value]
+        return shown.get(value, value) if isinstance(value, str) else value
+
+    result = []
+    for action in actions:
+        if isinstance(action, Action) and isinstance(action.arguments, Mapping):
+            named = [each for each in NAMES_OF_MEMORIES if each in action.arguments]
+            if named:
+                changed = {name: whole(action.arguments[name]) for name in named}
+                action = action._replace(arguments={**action.arguments, **changed})
+        result.append(action)
+    return result
 
 
 def asks_in(actions: Sequence[object]) -> list[Ask]:

@@ -22,6 +22,7 @@ from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..tick.actions import (
     ASK_ACTIONS,
+    FEW_ACTIONS,
     GROUP_ACTIONS,
     GROUP_ASKS,
     JOIN_GROUP,
@@ -134,6 +135,8 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         model = Mem0Model(ChatModel(settings.llm, timeout=seconds))
         actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
+        known = getattr(world, "action_arguments", {})
+        options = {"arguments": known, "can_ask": bool(settings.simulation.asks), **options}
         policy = _call(
             where,
             Llm,
@@ -161,7 +164,36 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
 
 
 def own_actions(settings: Settings, world: World) -> dict[str, str]:
-    """What a language model is told that it can do beside the world's actions, by name."""
+    """What a language model is offered beside the world's actions: descriptions by name.
+
+    ``simulation.memory_actions`` chooses among the actions on memories and notes. Beside the few,
+    those of a profile and of sessions, and a note to save to, are offered where the settings have
+    these, and those of groups, and to tell, where the world has groups or says who may tell whom.
+    """
+    chosen = settings.simulation.memory_actions
+    known = _known_actions(settings, world)
+    if chosen == "all":
+        return known
+    if chosen == "few":
+        turned_on = {*GROUP_ACTIONS, *SESSION_ACTIONS}
+        if settings.flush.enabled:
+            turned_on.add("append_note")
+        if callable(getattr(world, "may_tell", None)):
+            turned_on.add("tell")
+        if settings.profile is not None:
+            turned_on |= actions_of_profile(settings.profile).keys()
+        return {**FEW_ACTIONS, **{name: own for name, own in known.items() if name in turned_on}}
+    for name in chosen:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(
+                f"simulation.memory_actions: there is no action {name!r:.60} in this simulation",
+                hint=f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}",
+            )
+    return {name: known[name] for name in chosen}
+
+
+def _known_actions(settings: Settings, world: World) -> dict[str, str]:
     actions = {**(MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS), **TELL_ACTIONS}
     temperature = settings.temperature
     of_sessions = temperature.session_max_tokens, temperature.session_max_facts

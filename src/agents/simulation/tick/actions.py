@@ -5,6 +5,7 @@ reads. Without ``tier`` a stored memory is normal; without ``path`` lines go to 
 tick. Questions of policies to their agents' memories are answered within the tick.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -34,7 +35,7 @@ from ...memory.requests import (
     optional_session,
     parse_filter,
 )
-from ...memory.tiers import Tier, parse_temperature, parse_tier
+from ...memory.tiers import TIER_NAMES, Tier, parse_temperature, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES
 from ...search.request import SearchRequest
@@ -119,6 +120,14 @@ OWN_ACTIONS: Mapping[str, str] = {
     **NOTE_ACTIONS,
 }
 """The actions of every agent in every world on its own memory."""
+
+FEW_ACTIONS: Mapping[str, str] = {
+    "store_memory": "keep a text: content, tier (pinned: always in view; critical, important, "
+    "normal or low)",
+    "set_memory_tier": MEMORY_ACTIONS["set_memory_tier"],
+    "forget_memory": MEMORY_ACTIONS["forget_memory"],
+}
+"""What a language model is offered unless ``simulation.memory_actions`` says otherwise."""
 
 NO_OP = "no_op"
 """The action of a policy that found no answer. Only its ``reason`` is recorded."""
@@ -371,6 +380,73 @@ def note_of(tick: int) -> str:
 def arguments_of(name: str) -> tuple[str, ...]:
     """The arguments that an own action takes."""
     return (*_REQUIRED[name], *_OPTIONAL.get(name, ()))
+
+
+_TEXT = {"type": "string", "maxLength": 240}
+_NAME = {"type": "string", "maxLength": 64}
+_WHOLE = {"type": "integer", "minimum": 1}
+_TIERS = list(TIER_NAMES.values())
+_WHAT_FITS: Mapping[str, Mapping[str, Any]] = {
+    "content": _TEXT,
+    "text": _TEXT,
+    "old": _TEXT,
+    "new": _TEXT,
+    "note": _TEXT,
+    "query": _TEXT,
+    "path": _NAME,
+    "memory_id": _NAME,
+    "supersedes": _NAME,
+    "contradicts": _NAME,
+    "evidence": {"type": "array", "items": _NAME},
+    "tags": {"type": "array", "items": _NAME},
+    "agent": _NAME,
+    "group": _NAME,
+    "to": _NAME,
+    "session": _NAME,
+    "trust": {"type": "number", "minimum": 0, "maximum": 1},
+    "tier": {"type": "string", "enum": _TIERS},
+    "as_tier": {"type": "string", "enum": _TIERS[1:]},
+    "count": _WHOLE,
+    "limit": _WHOLE,
+    "metadata": {"type": "object"},
+    "broadcast.to": {"type": "array", "items": _NAME},
+    "demote_memory.to": {"type": "string", "enum": ["warm", "cold"]},
+    "post_to_group.tier": {"type": "string", "enum": _TIERS[2:]},
+}
+"""What an argument may be, as JSON Schema, by its name or by the action's and its name."""
+_NOT_OF_SHAPE = ("description", "pattern")
+
+NAMES_OF_MEMORIES = ("memory_id", *[each.name for each in FIELDS.values() if each.names_memories])
+"""The arguments that hold ids of memories."""
+
+
+def schema_of(name: str, described: str) -> dict[str, Any] | None:
+    """The arguments that a description of an own action names, as JSON Schema.
+
+    None for a name that is no own action. The lengths are those of a model that should say little:
+    an action itself takes more.
+    """
+    if name in ASK_ACTIONS or name in GROUP_ASKS:
+        needed: tuple[str, ...] = ("query",)
+        more: tuple[str, ...] = ("limit", "session")
+    elif name in _REQUIRED:
+        needed, more = _REQUIRED[name], _OPTIONAL.get(name, ())
+    else:
+        return None
+    told = [each for each in more if re.search(rf"\b{each}\b", described)]
+    properties = {}
+    for argument in (*needed, *told):
+        shape = _WHAT_FITS.get(f"{name}.{argument}") or _WHAT_FITS.get(argument)
+        if shape is None:
+            own = FIELDS[argument].schema
+            shape = {key: value for key, value in own.items() if key not in _NOT_OF_SHAPE}
+        properties[argument] = dict(shape)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(needed if "optionally" in described else properties),
+        "additionalProperties": False,
+    }
 
 
 def checked(action: Action) -> Mapping[str, Any]:

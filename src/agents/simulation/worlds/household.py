@@ -125,6 +125,9 @@ class Household:
     """
 
     actions: ClassVar[Mapping[str, str]] = {"choose": "choose one of the three things: thing"}
+    action_arguments: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "choose": {"thing": {"type": "string", "maxLength": 40}}
+    }
 
     def __init__(self, *, orders: int = 5, talk: int = 1) -> None:
         number = check_whole_option("orders", orders, 1, len(_ORDERS))

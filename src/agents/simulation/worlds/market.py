@@ -42,6 +42,7 @@ class Market:
         "accept": "pay for what is on offer; it arrives in the next tick, if the seller is honest",
         "decline": "let the offer pass",
     }
+    action_arguments: ClassVar[Mapping[str, Mapping[str, Any]]] = {"accept": {}, "decline": {}}
 
     def __init__(
         self, *, scammers: int = 3, gossip: int = 1, turnover: int = 0, asks: str = "morning"

@@ -44,6 +44,9 @@ class Rumor:
         "answer": "say whether you think that it holds: holds (true or false); who does not know "
         "says nothing. The one who asks remembers only a memory that you tell",
     }
+    action_arguments: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "answer": {"holds": {"type": "boolean"}}
+    }
 
     def __init__(self, *, claims: int = 8, liars: int = 4, corrections: int = 2) -> None:
         number = check_whole_option("claims", claims, 1, len(_CLAIMS))

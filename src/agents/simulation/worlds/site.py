@@ -39,6 +39,10 @@ class Site:
         "lay": "lay the floor of the room that you are sent to: floor",
         "work": "do one of the two works of the day: work",
     }
+    action_arguments: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "lay": {"floor": {"type": "string", "enum": list(_FLOORS)}},
+        "work": {"work": {"type": "string", "maxLength": 40}},
+    }
 
     def __init__(self, *, rooms: int = 6, every: int = 4, breaks: int = 12) -> None:
         self._rooms = _ROOMS[: check_whole_option("rooms", rooms, 1, len(_ROOMS))]

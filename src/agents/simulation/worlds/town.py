@@ -46,6 +46,9 @@ class Town:
     actions: ClassVar[Mapping[str, str]] = {
         "go": f"go somewhere this evening: place, one of {', '.join(_VENUES)}",
     }
+    action_arguments: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "go": {"place": {"type": "string", "enum": list(_VENUES)}}
+    }
 
     def __init__(
         self, *, events: int = 4, rumours: int = 2, hosts: int = 1, talk: int = 20
