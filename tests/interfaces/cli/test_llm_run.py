@@ -84,7 +84,7 @@ def test_a_model_asks_its_memory_and_the_run_replays(tiermem: Command, scenario:
         config = f"llm.config={{openai_base_url: '{server.url}', api_key: hush-hush, model: m}}"
         done = tiermem(
             "run", given, "--ticks", 3, "--set", "llm.provider=openai", "--set", config,
-            "--set", "simulation.memory_actions=[search_memory]", "--out", "r", "-q",
+            "--set", "simulation.memory_actions=[search_memory, broadcast]", "--out", "r", "-q",
         )  # fmt: skip
         assert done == (0, "", "")
         assert len(server.requests) == 12  # two agents, three ticks, a question and an answer each
