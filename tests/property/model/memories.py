@@ -395,10 +395,11 @@ class ModelLimits(ModelState):
         staying = [memory for memory in order[-1:] if memory.is_promoted]
         order.sort(key=lambda m: (m in staying, m.sequence in newcomers))
         tokens, facts = self.rules.hot_limits(session)
+        number, size = len(hot), sum(m.cost for m in hot)
         for memory in order:
-            if len(hot) > facts or sum(m.cost for m in hot) > tokens:
+            if number > facts or size > tokens:
                 leaving.append(memory)
-                hot.remove(memory)
+                number, size = number - 1, size - memory.cost
         return leaving
 
     def _least_relevant(self, agent: str, session: str | None) -> list[Kept]:

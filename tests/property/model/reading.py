@@ -6,6 +6,7 @@ It shares no code with the package.
 import math
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 NORMAL = 3
 NAMES = ("pinned", "critical", "important", "normal", "low")
@@ -28,6 +29,8 @@ def similarity(one: Sequence[float], other: Sequence[float]) -> float:
 def line(tier: int, content: str) -> str:
     """A memory as a line of a prompt."""
     text, at = "", 0
+    if content.isascii() and content.isprintable():  # nothing of it is shown in another way
+        text, at = content, len(content)
     while at < len(content):
         end = _end_of_flag(content, at)
         text += content[at:end] if end > at else _shown(content[at])
@@ -83,6 +86,7 @@ def _invisible(character: str) -> bool:
     return character.isspace() or character in _BLANK or is_mark
 
 
+@cache
 def cost(tier: int, content: str) -> int:
     """A quarter of the characters of its line, line end included, rounded up."""
     return math.ceil((len(line(tier, content)) + 1) / 4)
