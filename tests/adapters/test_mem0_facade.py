@@ -151,6 +151,7 @@ def test_a_memory_can_say_when_it_was_made() -> None:
 # Errors
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -241,6 +242,7 @@ def facts(*found: str) -> str:
     return json.dumps({"memory": [{"id": str(i), "text": text} for i, text in enumerate(found)]})
 
 
+@pytest.mark.slow
 def test_facts_are_extracted_by_the_banks_llm(tmp_path: Path) -> None:
     with OpenAIServer(lambda _: facts("Ann likes tea", "Ann is a doctor")) as server:
         with Memory.from_config(config_of(server, tmp_path)) as memory:

@@ -40,6 +40,7 @@ def test_a_minute_of_faults_breaks_no_law(tmp_path: Path) -> None:
     assert code == 0, said
 
 
+@pytest.mark.slow
 def test_an_unknown_fault_is_one_clear_error(tmp_path: Path) -> None:
     code, said = chaos(tmp_path, "--only", "kil")
     assert code == 1

@@ -53,7 +53,7 @@ def page_of(folder: Path, table: str) -> int:
         database.close()
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.long_after(1)
 @pytest.mark.parametrize("table", ["shelf", "shelf_now"])
 def test_a_damaged_page_under_cold_memories_is_named(
@@ -65,7 +65,7 @@ def test_a_damaged_page_under_cold_memories_is_named(
         assert untyped(sound, broken, tmp_path / "work") == [], name
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["shelf_now", "shelf_versions"])
 def test_no_damage_to_an_index_hides_a_memory(sound: Path, tmp_path: Path, index: str) -> None:
     def read(folder: Path) -> list[list[Memory]]:
@@ -144,7 +144,7 @@ def test_a_sound_bank_is_salvaged_completely(sound: Path) -> None:
     assert len(rows_of(found)) > 200
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["shelf", "snapshots"])
 def test_whole_commits_give_back_everything(
     with_snapshots: Path, tmp_path: Path, table: str
@@ -184,6 +184,7 @@ def test_a_bank_that_forgot_who_it_is_is_salvaged_without_ids(copy: Path) -> Non
     assert rows_of(found) == {key: {**row, "id": None} for key, row in before.items()}
 
 
+@pytest.mark.slow
 def test_a_file_that_was_cut_short_gives_what_is_left(sound: Path, tmp_path: Path) -> None:
     before = rows_of(salvage(sound))
     data = (sound / "journal.db").read_bytes()

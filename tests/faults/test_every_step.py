@@ -248,6 +248,7 @@ def _some(steps: int, seed: int) -> Iterable[int]:
     return sorted(Random(seed).sample(every, min(MOST, steps))) if MOST else every
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
 @pytest.mark.parametrize("fault", [interrupt, run_out_of_memory])
 def test_a_fault_at_every_step_loses_nothing(
@@ -258,6 +259,7 @@ def test_a_fault_at_every_step_loses_nothing(
         laws.hold(Steps(step, fault), may_break=fault is not interrupt)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
 def test_an_error_where_a_block_begins_or_ends_loses_nothing(
     template: Path, tmp_path: Path, call: Call
@@ -272,6 +274,7 @@ def test_an_error_where_a_block_begins_or_ends_loses_nothing(
         laws.hold(Steps(step, of=code))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
 def test_an_error_in_the_undoing_loses_nothing(template: Path, tmp_path: Path, call: Call) -> None:
     laws = Laws(template, tmp_path, call)

@@ -55,7 +55,8 @@ if end == "kill":
 """
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.long_after(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "end"),
     [

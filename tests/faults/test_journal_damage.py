@@ -233,6 +233,7 @@ def test_a_bit_flipped_in_the_commit_of_a_snapshot_is_bank_damaged(
         open_bank()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("snapshots", [False, True])
 @pytest.mark.parametrize(
     "column",

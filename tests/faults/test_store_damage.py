@@ -65,6 +65,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -100,6 +101,7 @@ def test_the_command_says_what_it_found_and_did(copy: Path) -> None:
         assert_store_is_exact(bank)
 
 
+@pytest.mark.slow
 def test_a_damaged_store_does_not_keep_the_memories_from_being_read(copy: Path) -> None:
     DAMAGE["database is garbage"](copy)
     with MemoryBank.open(copy, storage={"sync": "manual"}) as bank:

@@ -85,6 +85,7 @@ def test_a_store_that_crashes_leaves_the_bank_at_work(folder: Path, number: int)
         assert_in_step(bank)
 
 
+@pytest.mark.slow
 def test_a_commit_is_acknowledged_whatever_becomes_of_the_store(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,6 +137,7 @@ def slow_start(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[int]
     end_idle()
 
 
+@pytest.mark.slow
 def test_a_bank_closes_with_a_warning_if_the_process_of_its_store_does_not_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_bank_closes_with_a_warning_if_the_process_of_its_store_does_not_start
         assert_in_step(bank)
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_start_is_no_damage_of_the_store(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +166,7 @@ def test_a_process_that_does_not_start_is_no_damage_of_the_store(
         assert "did not start" in problem(bank)
 
 
+@pytest.mark.slow
 def test_a_process_may_take_as_long_to_start_as_the_setting_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def with_a_secret(folder: Path) -> str:
     return secret.id
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize("step", STEPS)
@@ -114,6 +115,7 @@ def test_a_vacuum_that_was_killed_is_begun_again_by_itself(folder: Path, step: s
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["chroma"]
 
 
+@pytest.mark.slow
 def test_a_vacuum_deletes_what_a_repair_set_aside(folder: Path) -> None:
     secret = with_a_secret(folder)
     damaged = folder / "chroma" / "chroma.sqlite3"

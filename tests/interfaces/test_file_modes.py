@@ -136,6 +136,7 @@ def test_temporary_folders_are_private(tmp_path: Path, monkeypatch: pytest.Monke
         assert check_private(Path(folder)) == {".", ".in-use"}
 
 
+@pytest.mark.slow
 def test_a_spread_run_is_private(tmp_path: Path) -> None:
     run = tmp_path / "run"
     scenario = write_scenario(tmp_path / "scenario", ticks=4)

@@ -154,6 +154,7 @@ def after(population: list[Standing], demotions, tick: int = 9) -> list[Standing
     ]
 
 
+@pytest.mark.slow
 @given(populations(), _caps, st.booleans(), tiers, st.integers(0, 14))
 @settings(max_examples=examples(500))
 def test_making_room_keeps_the_caps_and_spares_the_newcomer(

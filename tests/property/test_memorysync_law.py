@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def did(bank: MemoryBank, name: str, arguments: dict[str, Any], texts: str) -> o
     return None if rows is None else [(each["id"], each[texts], each["score"]) for each in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100))
 @given(st.lists(calls(), min_size=4, max_size=25))
 def test_the_profile_leaves_the_state_of_the_plain_calls(made: list[Call]) -> None:

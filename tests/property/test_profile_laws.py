@@ -135,6 +135,7 @@ def outcome(call: Callable[[], object]) -> str | None:
     return None
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_profile_and_the_plain_calls_leave_the_same_state(name: str, seed: int) -> None:

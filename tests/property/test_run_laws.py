@@ -374,6 +374,7 @@ def go_on(place: Path, until: int = TICKS) -> int:
     return start
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("tick", [0, 1, 3, 4, 7, 11, 12])
 def test_a_branch_without_edits_equals_its_parent(run: Path, tmp_path: Path, tick: int) -> None:
     branch(run, tick, tmp_path / "run")
@@ -381,6 +382,7 @@ def test_a_branch_without_edits_equals_its_parent(run: Path, tmp_path: Path, tic
     assert recorded(tmp_path / "run") == recorded(run)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, TICKS), st.integers(0, TICKS)), min_size=1, max_size=3))
 @settings(deadline=None, max_examples=examples(12))
 def test_a_run_that_goes_back_any_number_of_times_becomes_the_same_run(run: Path, steps) -> None:
@@ -397,6 +399,7 @@ def test_a_run_that_goes_back_any_number_of_times_becomes_the_same_run(run: Path
         assert [path.name for path in checkpoints(copy)][-1] == f"tick-{TICKS:06}.tmck"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("lost_at", "tick"),
     [

@@ -60,6 +60,7 @@ def an_operation(rng: random.Random) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(number_by_profile(3, 6, 30)))
 def test_what_agents_do_with_each_other_is_what_the_model_says(seed: int) -> None:
     rng, machine = random.Random(seed), Society()

@@ -22,6 +22,8 @@ from agents.simulation.workers.worker import Worker
 from examples import number_by_profile
 from spread_runs import HERE, results, run_to_the_end, scenario
 
+pytestmark = pytest.mark.slow
+
 
 class InThisProcess:
     """A worker that has no process of its own."""
@@ -63,7 +65,6 @@ def _workers_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placement, "ProcessLink", InThisProcess)
 
 
-@pytest.mark.slow
 def test_a_run_has_the_same_hashes_after_every_tick_on_two_and_three_workers(
     tmp_path: Path,
 ) -> None:
@@ -86,7 +87,6 @@ def test_agents_that_ask_two_kinds_of_questions_use_their_memories_in_their_own_
     assert results(tmp_path / "2") == results(tmp_path / "0")
 
 
-@pytest.mark.slow
 @settings_of(  # shrinking would take hours
     max_examples=number_by_profile(1, 2, 8, thorough=40), phases=(Phase.reuse, Phase.generate)
 )

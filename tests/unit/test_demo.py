@@ -104,7 +104,7 @@ def test_the_table_has_means_and_paired_intervals() -> None:
     assert cells[4].startswith("−6.5 (−")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_of_the_demo_gives_the_same_again() -> None:
     def again() -> dict[str, Any]:
         found: dict[str, Any] = DEMO.run(DEMO.REGIMES[1], "default", False, 3)

@@ -146,6 +146,7 @@ def test_both_names_are_one_package() -> None:
     assert sys.modules["agents.simulation.worlds.market"] is tiermem.simulation.worlds.market
 
 
+@pytest.mark.long
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize("order", ["agents tiermem", "tiermem agents"])
 def test_whichever_name_comes_first_the_objects_are_the_same(
@@ -180,6 +181,7 @@ def test_what_was_pickled_as_of_agents_is_read() -> None:
     assert b"tiermem.memory.tiers" in pickle.dumps(tiermem.Tier)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("name", ["agents", "tiermem"])
 def test_a_module_runs_by_either_name(site: Path, tmp_path: Path, name: str) -> None:
     command = ["-m", f"{name}.interfaces.cli.app", "--version"]
@@ -274,7 +276,7 @@ if __name__ == "__main__":
     assert script(folder, code, site) == "tiermem.simulation.protocols"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @from_the_wheel_first
 def test_the_store_is_probed_and_rebuilt(site: Path, folder: Path) -> None:
     code = """
@@ -319,6 +321,7 @@ def test_a_run_and_a_sweep_of_code_that_has_its_own_agents(site: Path, folder: P
     assert len(list((folder / "sweep" / "cells").glob("*/summary.json"))) == 2
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 def test_a_run_of_code_that_imports_tiermem_by_its_other_name(site: Path, tmp_path: Path) -> None:
     scenario(tmp_path, "agents", "Tier")
@@ -326,6 +329,7 @@ def test_a_run_of_code_that_imports_tiermem_by_its_other_name(site: Path, tmp_pa
     assert [each.name for each in (tmp_path / "run" / "code").iterdir()] == ["field.py"]
 
 
+@pytest.mark.slow
 def test_the_command_works_beside_a_file_agents(folder: Path) -> None:
     command = Path(sys.executable).with_name("tiermem")
     for arguments in (["init", "bank"], ["add", "bank", "--agent", "alice", "one"]):

@@ -223,6 +223,7 @@ LOADERS, RUNNERS = {"pickle", "marshal", "shelve", "dill"}, {"eval", "exec"}
 ANY_OF_THEM = re.compile("|".join(sorted(LOADERS | RUNNERS)))
 
 
+@pytest.mark.slow
 def test_no_source_runs_code_that_it_loads() -> None:
     for path in SOURCE.rglob("*.py"):
         source = path.read_text(encoding="utf-8")

@@ -65,6 +65,7 @@ def wells(tiermem: Command, tmp_path: Path) -> Command:
     return tiermem
 
 
+@pytest.mark.slow
 def test_an_effect_is_told_and_is_json_on_request(wells: Command) -> None:
     assert wells("run", "wells.yaml", "--out", "run", "-q").code == 0
     told = wells(*FORGET)

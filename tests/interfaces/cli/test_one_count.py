@@ -61,6 +61,7 @@ def report_of(run: Path) -> str:
     return (run / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_every_view_counts_the_same_memories(tiermem: Command, faded: Path) -> None:
     counts = by_view(tiermem, faded)
 

@@ -22,6 +22,8 @@ PRESETS = [FIRST, *(each for each in OTHERS if each != FIRST)]
 SMALL = ("--set", "storage.sync=manual", "--set", "simulation.agents=6", "-q")
 
 
+@pytest.mark.long_after(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_run_in_pieces_is_the_straight_run(tiermem: Command, preset: str) -> None:
     market = ROOT / "simulations/market.yaml"

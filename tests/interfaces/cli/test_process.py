@@ -87,6 +87,7 @@ def test_a_result_that_can_not_be_printed_is_an_error(place: Path) -> None:
 # Signals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_an_import_that_is_stopped_says_that_nothing_was_stored(place: Path, number: int) -> None:
     with subprocess.Popen(

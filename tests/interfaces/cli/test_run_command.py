@@ -222,6 +222,7 @@ def test_a_run_may_have_no_store(tiermem: Command, scenario: Write) -> None:
     assert not Path("r/bank/chroma").exists()
 
 
+@pytest.mark.slow
 def test_mem0s_store_is_exact_after_run_and_after_going_back(
     tiermem: Command, scenario: Write
 ) -> None:

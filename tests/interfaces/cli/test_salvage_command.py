@@ -109,6 +109,7 @@ def test_bad_input_is_one_clear_error(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_acknowledged_commits_that_the_log_lost_are_missing(tiermem: Command, folder: Path) -> None:
     with MemoryBank.open(folder, storage=MANUAL) as bank:
         bank.agent("alice").add("acknowledged")

@@ -66,6 +66,7 @@ def test_a_reader_by_mem0_gets_a_store_that_is_up_to_date(tiermem: Command) -> N
         assert_store_is_exact(opened)
 
 
+@pytest.mark.slow
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     "arguments",

@@ -64,6 +64,7 @@ def stamps(folder: Path) -> dict[str, int]:
             for path in sorted((folder / "cells").iterdir())}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_results_have_a_row_per_variant_point_and_seed(swept: Path) -> None:
     rows = pq.read_table(swept / "results.parquet").to_pylist()
     assert {(row["variant"], row["memory.max_pinned"], row["seed"]) for row in rows} == {
@@ -232,12 +233,14 @@ def test_a_report_is_the_same_wherever_its_sweep_lies(
     assert (there / "report.html").read_bytes() == (swept / "report.html").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_preset_that_changes_no_run_of_a_sweep_says_so(tiermem: Command, scenario: Write) -> None:
     file = write_sweep(scenario(ticks=1), seeds=1)
     done = tiermem("sweep", file, "--preset", "hybrid", "--out", "s")
     assert "--preset hybrid changes nothing here" in done.err
 
 
+@pytest.mark.slow
 def test_finished_cells_are_kept_and_the_others_run_again(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:
@@ -338,6 +341,7 @@ def test_force_does_not_delete_the_folder_of_the_sweeps_own_file(
     assert (file.parent / "stones.yaml").is_file()
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_named_and_the_others_count(tiermem: Command, scenario: Write) -> None:
     variants = {"fine": {}, "broken": {"simulation.world_options.fail_at": 2}}
     file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
@@ -434,7 +438,7 @@ def test_a_scenario_whose_world_is_wrong_runs_nothing(tiermem: Command, scenario
     assert "Traceback" not in done.err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_ends_a_sweep_which_then_goes_on(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:

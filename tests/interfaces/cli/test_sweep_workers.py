@@ -84,7 +84,7 @@ def test_workers_end_with_a_command_that_is_ended(
             os.kill(worker, signal.SIGKILL)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize("moment", range(4))
 def test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback(

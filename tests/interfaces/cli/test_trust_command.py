@@ -52,6 +52,7 @@ def test_a_strangers_qdrant_store_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_strangers_checkpoint_sends_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,6 +181,7 @@ def test_the_built_in_worlds_are_sound(tiermem: Command, here: Path, world: str)
     assert done.code == 0, done
 
 
+@pytest.mark.slow
 def test_a_world_that_raises_is_three_lines(tiermem: Command, here: Path) -> None:
     spoil(here, "self.tick += 1", "raise RuntimeError('the sky fell')")
     assert check(tiermem, "--ticks", 4).is_one_error(1, "the sky fell", "counter.py, line 15")

@@ -62,6 +62,7 @@ def test_a_sound_installation_has_no_problem(tiermem: Command) -> None:
     assert {"python", "tiermem", "packages", "sqlite", "disk", "embedder"} <= states(done).keys()
 
 
+@pytest.mark.slow
 def test_a_sound_bank_has_no_problem(tiermem: Command, folder: Path) -> None:
     done = tiermem("doctor", folder, "--json")
     assert done.code == 0
@@ -97,6 +98,7 @@ def test_it_says_who_has_the_bank_open(tiermem: Command, folder: Path) -> None:
     assert f"process {os.getpid()}" in lock["said"]
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_holds_no_lock(tiermem: Command, folder: Path) -> None:
     code = "import os; from agents import MemoryBank; MemoryBank.open('crew'); os._exit(9)"
     warm_children.run([sys.executable, "-c", code], check=False)
@@ -139,6 +141,7 @@ def test_a_journal_made_from_a_checkpoint_is_sound(tiermem: Command, folder: Pat
     assert states(done)["journal"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_missing_store_names_the_repair(tiermem: Command, folder: Path) -> None:
     shutil.rmtree(folder / "chroma")
     done = tiermem("doctor", folder, "--json")
@@ -185,6 +188,7 @@ def test_a_store_with_vectors_of_the_former_embedder_is_a_warning(
     assert "tiermem store sync" in found["todo"]
 
 
+@pytest.mark.slow
 def test_tokens_that_others_may_read_are_a_problem(tiermem: Command, folder: Path) -> None:
     path = folder / "tokens.json"
     path.write_text('{"version": 1, "tokens": []}')
@@ -203,6 +207,7 @@ def test_a_note_that_can_not_be_read_is_a_warning(tiermem: Command, folder: Path
     assert "MEMORY.md" in only(done, "notes", "warning")["said"]
 
 
+@pytest.mark.slow
 def test_a_note_that_can_not_be_indexed_is_a_warning(tiermem: Command, folder: Path) -> None:
     (folder / "notes" / "alice" / "MEMORY.md").write_text("---\ntier: vital\n---\nx\n")
     assert "vital" in only(tiermem("doctor", folder, "--json"), "notes", "warning")["said"]
@@ -256,6 +261,7 @@ def test_what_is_no_bank_is_one_clear_error(tiermem: Command) -> None:
     assert tiermem("doctor", "nowhere").is_one_error(1, "no bank in nowhere", "tiermem init")
 
 
+@pytest.mark.slow
 def test_a_text_that_was_changed_in_the_store_is_a_problem(tiermem: Command, folder: Path) -> None:
     database = sqlite3.connect(folder / "chroma" / "chroma.sqlite3")
     with database:

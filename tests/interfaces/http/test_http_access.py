@@ -43,6 +43,7 @@ def example(endpoint: Endpoint, identifier: str) -> tuple[str, str, dict[str, An
 # Tokens
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
 def test_nothing_is_done_without_a_token(endpoint: Endpoint, service: Served, token: str) -> None:
     memory = service.bank.agent("alice").add("something")
@@ -182,7 +183,7 @@ def attempts(other: list[str], rng: random.Random) -> Iterator[tuple[str, str, d
                                                  "headers": {f"X-{name}": "bob"}}  # fmt: skip
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 def test_no_attempt_of_one_agent_reaches_another(tmp_path: Path) -> None:
     rng, tried = random.Random(7), 0
     with served(tmp_path / "bank") as service:

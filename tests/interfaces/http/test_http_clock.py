@@ -53,6 +53,7 @@ def test_reading_writes_only_when_the_tick_has_changed(service: Served, wall: Wa
         assert journal.head == before + 1
 
 
+@pytest.mark.slow
 def test_time_passes_though_nobody_asks(tmp_path: Path, wall: WallClock) -> None:
     every_second = {"mode": "wall", "ticks_per_day": 86_400}
     with served(tmp_path / "bank", clock=every_second) as service:
@@ -88,6 +89,7 @@ def test_without_tokens_nobody_moves_the_clock(tmp_path: Path) -> None:
         is_problem(anybody.post("/advance", json={"by": 1}), 403, "MayNotAdvance")
 
 
+@pytest.mark.slow
 def test_the_command_serves_a_bank_whose_time_passes(tmp_path: Path) -> None:
     """With the clock of this machine: what lives for a second is gone some time later."""
     folder = tmp_path / "bank"

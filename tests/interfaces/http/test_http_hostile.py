@@ -53,6 +53,7 @@ def answered(client: httpx.Client, endpoint: Endpoint, path: str, body: object) 
     return answer
 
 
+@pytest.mark.long_after(10)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
 def test_no_argument_breaks_an_operation(
     endpoint: Endpoint, service: Served, caplog: pytest.LogCaptureFixture

@@ -95,6 +95,7 @@ def test_a_body_in_chunks_is_counted_as_it_comes(alice: httpx.Client) -> None:
     is_problem(alice.post("/memory", content=endless(120), headers=JSON), 413, "TooLarge")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("length", ["7000000", "99999999999999999999", str(2**63)])
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(
     service: Served, token: str, length: str
@@ -287,6 +288,7 @@ async def status_for(service: Service, address: str, path: str, token: str = "")
     return int(sent[0]["status"])
 
 
+@pytest.mark.slow
 def test_no_number_of_addresses_gives_a_token_more(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
         service = Service(AsyncMemoryBank(bank), TokenDoor(tmp_path), Names("localhost"), SLOW)

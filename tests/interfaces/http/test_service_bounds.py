@@ -113,7 +113,7 @@ def test_metrics_are_as_many_with_many_tokens_and_agents(tmp_path: Path) -> None
         assert service._gate.answered["memory_recall", 200] == 30
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sessions_of_mcp_that_are_left_are_not_kept(tmp_path: Path) -> None:
     folder = tmp_path / "bank"
     with MemoryBank.open(folder, storage={"sync": "manual"}):

@@ -60,6 +60,7 @@ def test_nodes_keep_equal_values_once() -> None:
     assert nodes.put(True) != nodes.put(1)
 
 
+@pytest.mark.slow
 def test_an_export_holds_the_answers_of_the_server(
     small: Path, tiermem: Command, tmp_path: Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_an_export_holds_the_answers_of_the_server(
         assert found["tick?run=0&tick=2"] == ask(site, "tick", tick=2)
 
 
+@pytest.mark.slow
 def test_an_export_searches_once_for_each_decision_and_says_how_far_it_is(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def test_an_export_searches_once_for_each_decision_and_says_how_far_it_is(
             assert found[f"compare?agent=agent_01&tick={tick}"] == compared
 
 
+@pytest.mark.slow
 def test_an_exported_file_needs_no_network_and_runs_only_its_own_scripts(
     small: Path, tiermem: Command, tmp_path: Path
 ) -> None:

@@ -76,7 +76,8 @@ def test_damaged_decisions_of_a_tick_take_nothing_else_with_them(
         assert events == [row for row in expected if row["memory_id"]]
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.long_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "last"), [("events", 19), ("record", 19), ("decisions", 40)])
 def test_an_export_has_what_is_whole_and_says_what_is_not(
     browser: Browser, market: Path, tmp_path: Path, tiermem: Command, damage: str, last: int

@@ -170,6 +170,7 @@ _KEYS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_hostile_parameters_get_an_error_and_no_fault(door: Door, name: str) -> None:
     good = {"agent": "agent_00", "tick": "3", "of": "loss", "q": "cloth", "query": "cloth"}

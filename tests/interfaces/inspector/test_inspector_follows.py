@@ -42,6 +42,7 @@ def test_looking_changes_nothing_in_the_folder(market: Path, tmp_path: Path) -> 
     assert _bytes_of(folder) == before
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_while_it_goes_on(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "market", 5)
     longer = tmp_path / "longer"
@@ -103,6 +104,7 @@ def test_a_tick_that_goes_on_shows_what_is_new(tmp_path: Path) -> None:
     assert texts == ["the mill burns", "the mill is lost"]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "market", 8)
     with looked_at(folder) as site:

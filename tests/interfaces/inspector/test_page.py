@@ -40,6 +40,7 @@ def _a_memory(market: Path) -> str:
         return bank.agent(AGENT).all()[0].id
 
 
+@pytest.mark.slow
 def test_every_view_opens_by_a_click(browser: Browser, page: str) -> None:
     browser.open(page)
     for view, seen in VIEWS.items():
@@ -81,6 +82,7 @@ def test_the_events_of_a_tick_say_why(browser: Browser, page: str, site: Inspect
     assert browser.all("#in-this-tick .detail") == told
 
 
+@pytest.mark.slow
 def test_the_cursor_moves_every_view(browser: Browser, page: str, market: Path) -> None:
     shown = {
         "overview": "#in-this-tick h2",
@@ -153,7 +155,7 @@ def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
     until("it stands", lambda: browser.attribute("#play", "aria-pressed") != "true")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_way_from_a_view_and_back_keeps_the_agent(browser: Browser, page: str) -> None:
     browser.open(page, "#/agent/agent_03?t=20")
     browser.shows(".frame[data-view=agent] .view-head")
@@ -242,6 +244,7 @@ def test_the_life_of_a_memory_is_that_of_the_python_api(
     assert shown == [moment.tick for moment in told.moments if "given" in moment.what]
 
 
+@pytest.mark.slow
 def test_memories_are_filtered_sorted_and_searched(
     browser: Browser, page: str, market: Path
 ) -> None:
@@ -315,6 +318,7 @@ def test_edits_are_kept_at_their_tick_while_the_cursor_is_elsewhere(
     assert browser.all("#elsewhere") == []
 
 
+@pytest.mark.slow
 def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
     browser: Browser, page: str, site: Inspection
 ) -> None:
@@ -334,7 +338,7 @@ def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
     assert len(browser.all("#edits li")) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_view_fits_a_larger_window(browser: Browser, page: str, market: Path) -> None:
     device = {"width": 1920, "height": 1080, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)

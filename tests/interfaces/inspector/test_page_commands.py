@@ -15,6 +15,7 @@ from waiting import until
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(
     ("where", "typed", "paths"),
     [

@@ -265,6 +265,7 @@ def test_agents_of_the_circle_are_chosen_and_opened_by_keys(browser: Browser, ru
         assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_an_exported_file_refuses_scripts_that_somebody_adds(
     browser: Browser, rumor: Path, tmp_path: Path
 ) -> None:
@@ -285,6 +286,7 @@ def test_an_exported_file_refuses_scripts_that_somebody_adds(
     assert len(refused) >= 4
 
 
+@pytest.mark.slow
 def test_a_damaged_run_says_so(browser: Browser, market: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(market, folder)

@@ -36,6 +36,7 @@ console.log(JSON.stringify(found));
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_an_export_finds_words_agents_and_ids_as_the_server_does(
     rumor: Path, tmp_path: Path
@@ -52,6 +53,7 @@ def test_an_export_finds_words_agents_and_ids_as_the_server_does(
     assert [each["total"] > 0 for each in expected] == is_found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_short_words_of_any_alphabet_are_found_in_either_case(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
@@ -155,6 +157,7 @@ def test_of_much_that_is_found_the_first_is_shown(
     assert found["rows"][7:] == first
 
 
+@pytest.mark.slow
 def test_the_page_leads_from_words_to_the_decision(browser: Browser, market: Path) -> None:
     with served(market) as address:
         browser.open(address, "#/search?q=accept")

@@ -92,6 +92,7 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
 # A session
 
 
+@pytest.mark.slow
 def test_a_client_starts_it_as_the_howto_says_and_uses_everything(tmp_path: Path) -> None:
     page = HOWTO.read_text()
     given = json.loads(page.split("```json")[1].split("```")[0])["mcpServers"]["memory"]
@@ -158,6 +159,7 @@ def test_read_only_offers_only_what_reads(folder: Path) -> None:
     assert state(folder) == before
 
 
+@pytest.mark.slow
 def test_notes_are_indexed_while_it_serves(folder: Path) -> None:
     soon = ("--set", "notes.watch_debounce=0")
     with child(folder, "--agent", "alice", *QUIET, *soon) as process:

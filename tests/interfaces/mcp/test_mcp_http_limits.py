@@ -84,6 +84,7 @@ def test_bodies_that_do_not_come_keep_nobody_else_out(folder: Path) -> None:
         assert alice.post("/mcp", json=PING).status_code == 200
 
 
+@pytest.mark.slow
 def test_an_operation_that_takes_too_long_is_not_waited_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

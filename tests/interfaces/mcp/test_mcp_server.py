@@ -377,6 +377,7 @@ def hostile() -> Iterator[Any]:
     yield from ([{"deep": deep}], ["\ud800"] * 3, {str(n): n for n in range(5_000)})
 
 
+@pytest.mark.slow
 def test_no_input_breaks_a_tool(alice: AgentMemory) -> None:
     values = list(hostile())
     places = [

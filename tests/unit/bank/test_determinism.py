@@ -35,6 +35,7 @@ with MemoryBank.open(sys.argv[1], embedder=Noise(16), storage={"sync": "manual"}
 """
 
 
+@pytest.mark.slow
 def test_state_and_results_are_equal_across_processes_and_hash_seeds(tmp_path: Path) -> None:
     outputs = {child(SCRIPT, tmp_path / seed, PYTHONHASHSEED=seed) for seed in ("0", "1", "4242")}
     assert len(outputs) == 1

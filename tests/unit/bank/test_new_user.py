@@ -49,6 +49,7 @@ def test_a_relative_folder_stays_the_same_bank_after_a_change_of_directory(
     bank.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["emptied", "deleted"])
 def test_a_lost_journal_beside_a_full_store_is_not_taken_for_a_new_bank(
     tmp_path: Path, lost: str

@@ -57,6 +57,7 @@ def live(bank: MemoryBank, seed: int) -> None:
             continue  # such as a memory that is gone
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_as_if_the_bank_always_had_the_embedder(tmp_path: Path, seed: int) -> None:
     for name, embedder in (("changed", None), ("always", Noise())):
@@ -80,6 +81,7 @@ def test_it_is_as_if_the_bank_always_had_the_embedder(tmp_path: Path, seed: int)
         assert then.state_hash() == ever.state_hash()
 
 
+@pytest.mark.slow
 def test_a_bank_that_was_restored_from_a_checkpoint_changes_as_well(tmp_path: Path) -> None:
     for name, embedder in (("changed", None), ("always", Noise())):
         with opened(tmp_path / f"first-{name}", embedder) as bank:
@@ -190,6 +192,7 @@ def test_mem0s_store_is_made_anew(tmp_path: Path) -> None:
         assert_store_is_exact(bank)
 
 
+@pytest.mark.slow
 def test_a_store_with_vectors_of_the_former_embedder_stops_no_bank(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         ids = [bank.agent("ann").add(f"tea {number}").id for number in range(3)]

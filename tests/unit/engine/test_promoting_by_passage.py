@@ -193,6 +193,7 @@ def test_the_turn_that_says_it_is_promoted_by_the_first_recall() -> None:
     assert promoted == []
 
 
+@pytest.mark.slow
 def test_what_is_promoted_is_mostly_the_answer_and_never_for_an_unrelated_question() -> None:
     right = others = 0
     for query, answer in ANSWERED.items():

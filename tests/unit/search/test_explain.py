@@ -21,6 +21,7 @@ def busy(make_bank: MakeBank) -> AgentMemory:
     return alice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["one", "two", ""])
 @pytest.mark.parametrize("limit", [0, 3, 5, 8, 30, 100])
 @pytest.mark.parametrize("tokens", [None, 1, 30, 120])

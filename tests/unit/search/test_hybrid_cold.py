@@ -60,6 +60,7 @@ def test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did(tmp_path: Path) 
         assert again[0].memory.content.startswith("Marcel")
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_bank_finds_what_is_cold(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         alice = bank.agent("alice")
@@ -132,6 +133,7 @@ def test_a_name_in_a_cold_memory_is_found_beside_a_word_that_many_have(
         assert found == ["Zoltan never pays back"]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("query", "text"),
     [

@@ -175,6 +175,7 @@ def test_a_wrong_filter_is_refused_everywhere(alice: AgentMemory, filters: Any) 
             call()
 
 
+@pytest.mark.slow
 def test_a_filtered_search_is_a_search_of_the_memories_that_match(make_bank: MakeBank) -> None:
     draw = random.Random(5)
     for _ in range(10):

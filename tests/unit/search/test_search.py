@@ -211,6 +211,7 @@ def test_a_deleted_memory_is_not_found(alice: AgentMemory) -> None:
     assert [hit.memory for hit in alice.search(ALONG)] == [keep]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("limit", [0, 1, 3, 5, 10, 50, 500])
 def test_search_equals_brute_force_bit_for_bit(make_bank: MakeBank, limit: int) -> None:
     embedder = Noise(24)

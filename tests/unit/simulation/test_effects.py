@@ -171,6 +171,7 @@ def test_what_is_never_heard_is_in_no_memory_from_its_birth_on(wells: Path) -> N
     assert min(steps) == (2, "ann")
 
 
+@pytest.mark.slow
 def test_what_one_says_does_not_reach_the_other(wells: Path) -> None:
     heard = effect(wells, at=1, block="bob→ann")
     assert heard.difference("thirst")["mean"] == TICKS - 2

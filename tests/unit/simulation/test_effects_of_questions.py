@@ -107,6 +107,7 @@ def test_what_one_posts_does_not_reach_the_other(wells: Path, tmp_path: Path) ->
     assert found_by(changed, "cat", 3) == found_by(changed, "ann", 3) == [DRY]
 
 
+@pytest.mark.slow
 def test_a_post_from_before_is_not_read_any_more(wells: Path) -> None:
     found = effect(wells, at=5, block="ann→bob")
     assert (found.difference("thirst")["mean"], found.parted and found.parted.tick) == (3, 6)
@@ -114,6 +115,7 @@ def test_a_post_from_before_is_not_read_any_more(wells: Path) -> None:
     assert (other.parted, other.difference("thirst")["mean"]) == (None, 0)
 
 
+@pytest.mark.slow
 def test_a_reflection_does_not_read_what_is_blocked(tmp_path: Path) -> None:
     run = made(tmp_path / "wells", reflection={"enabled": True, "threshold": 9})
     branch(run, 1, tmp_path / "other", rules=[block("ann", "bob", 1)])

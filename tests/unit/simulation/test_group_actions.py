@@ -309,7 +309,7 @@ def recorded(folder: Path) -> Any:
         return ticks_of(bank).hash(), bank.state_hash(), ticks, boards, members
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["OpenClubs", "Clubs"])
 def test_a_run_with_groups_is_the_same_resumed_branched_and_replayed(
     request: pytest.FixtureRequest, world: str, tmp_path: Path

@@ -157,6 +157,7 @@ def test_a_run_that_does_not_say_what_it_ran_is_refused(swept: Path) -> None:
         go(swept)
 
 
+@pytest.mark.slow
 def test_what_changes_no_result_runs_nothing_again(swept: Path) -> None:
     """Other checkpoints, and files that no world imports."""
     (swept / "unused.py").write_text("")
@@ -165,6 +166,7 @@ def test_what_changes_no_result_runs_nothing_again(swept: Path) -> None:
     assert go(swept, seeds=3) == []
 
 
+@pytest.mark.slow
 def test_secrets_that_a_run_does_not_keep_are_no_difference(swept: Path) -> None:
     common = {"llm": {"provider": "openai", "config": {"model": "m", "api_key": "sk-1"}}}
     assert len(go(swept, set=common, force=True)) == 4

@@ -23,6 +23,7 @@ def maker() -> Any:
     return module
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_variant_has_the_settings_of_its_preset(world: str) -> None:
     sweep = read_sweep(ROOT / "simulations" / f"{world}_classics.yaml")

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agents import MemoryBank
 from agents.config.load import load_settings
 from agents.simulation.runs.run import Run
@@ -26,6 +28,7 @@ def ended(folder: Path, workers: int) -> list[Any]:
     return records
 
 
+@pytest.mark.slow
 def test_a_second_correction_is_the_same_on_workers(tmp_path: Path) -> None:
     records = ended(tmp_path / "local", 0)
     with MemoryBank.at(tmp_path / "local" / "bank") as bank:

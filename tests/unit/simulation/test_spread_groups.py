@@ -12,6 +12,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.workers.cells import cell_folder
 from spread_runs import engine, results
 
+pytestmark = pytest.mark.slow
 CODE = Path(__file__).parents[2]
 TICKS = 8
 
@@ -57,7 +58,6 @@ def test_boards_are_the_same_on_workers(tmp_path: Path, local: tuple[Path, Any])
     assert results(tmp_path / "run") == results(folder)
 
 
-@pytest.mark.slow
 def test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells(
     tmp_path: Path, local: tuple[Path, Any]
 ) -> None:
@@ -78,7 +78,6 @@ def test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells(
     assert results(run.folder) == results(folder)
 
 
-@pytest.mark.slow
 def test_boards_that_fade_are_the_same(tmp_path: Path) -> None:
     settings = scenario(
         "ThinkingClubs",

@@ -125,6 +125,7 @@ def test_what_a_model_said_goes_with_a_merge_and_a_branch(
     assert exchanges(tmp_path / "copy") == exchanges(tmp_path / "branch") == exchanges(folder)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     "preset",
@@ -137,6 +138,7 @@ def test_presets_that_move_memories_give_the_same_run(tmp_path: Path, preset: st
     assert results(tmp_path / "3") == results(tmp_path / "0")
 
 
+@pytest.mark.long
 def test_notes_that_flushes_write_are_the_same(tmp_path: Path) -> None:
     for workers in (0, 2):
         run_to_the_end(

@@ -30,6 +30,7 @@ def faulty(fault: str, file: Path) -> Settings:
     )
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", ["tier", "metadata", "full"])
 @pytest.mark.parametrize("workers", [0, 2])

@@ -62,6 +62,7 @@ def finish(folder: Path, workers: int) -> dict[str, bytes]:
     return results(folder)
 
 
+@pytest.mark.slow
 def test_the_driver_holds_no_memories_and_no_generators_of_agents(tmp_path: Path) -> None:
     def generators() -> int:
         gc.collect()
@@ -78,6 +79,7 @@ def test_the_driver_holds_no_memories_and_no_generators_of_agents(tmp_path: Path
         run.close()
 
 
+@pytest.mark.slow
 @pytest.mark.long_after(3)
 @pytest.mark.parametrize("workers", [2, 1, 3, 5])
 def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
@@ -91,6 +93,7 @@ def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
     assert not (tmp_path / "run" / "shards").exists()
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.long_after(3)
 @pytest.mark.parametrize(
@@ -106,6 +109,7 @@ def test_the_shipped_worlds_are_the_same_too(tmp_path: Path, world: str, workers
     assert results(tmp_path / str(workers)) == results(tmp_path / "0")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_workers_and_in_one_process(
     tmp_path: Path, local: Path
 ) -> None:
@@ -228,6 +232,7 @@ def test_what_json_can_not_hold_is_refused_and_named(
             list(run.advance(2))
 
 
+@pytest.mark.slow
 def test_no_process_is_left(tmp_path: Path) -> None:
     with started(tmp_path / "run") as run:
         list(run.advance(1))

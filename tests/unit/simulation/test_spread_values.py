@@ -103,6 +103,7 @@ def test_what_another_version_wrote_is_read() -> None:
     )
 
 
+@pytest.mark.slow
 def test_numbers_beyond_64_bits_are_those_of_one_process(tmp_path: Path) -> None:
     facts = {"n": 2**70}
     options = {"sights": ["sun"], "facts": facts, "outcomes": [None], "hearing": 2, "draws": 1}

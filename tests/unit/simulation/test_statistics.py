@@ -120,6 +120,7 @@ def test_a_level_out_of_range_is_refused(level: float) -> None:
 # Noise
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seeds", [3, 5, 10, 30])
 @pytest.mark.parametrize("kind", ["normal", "skewed", "discrete"])
 def test_noise_is_seldom_taken_for_a_difference(kind: str, seeds: int) -> None:

@@ -149,7 +149,7 @@ def test_chains_are_acyclic_and_end_at_their_origin(bank: MemoryBank) -> None:
         assert len(chain) - 1 == columns.hands[row]
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["lifetime", "hot-warm-cold"])
 def test_it_has_the_memories_that_the_bank_had_after_each_tick(preset: str, tmp_path: Path) -> None:
     bank_history(preset, tmp_path / "bank")

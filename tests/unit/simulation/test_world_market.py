@@ -54,6 +54,7 @@ def test_pinned_warnings_lose_less_than_half_of_what_flat_ones_lose(preset: str 
     assert tiers["welfare"] > flat["welfare"]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("preset", [None, "vector"])
 @pytest.mark.parametrize("asks", ["seller", "cheats"])
 def test_a_trader_that_knows_what_to_ask_for_needs_no_tiers(asks: str, preset: str | None) -> None:
@@ -63,7 +64,7 @@ def test_a_trader_that_knows_what_to_ask_for_needs_no_tiers(asks: str, preset: s
     assert abs(flat["loss"] - tiers["loss"]) < tiers["loss"] / 10
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pins_that_fill_the_context_shut_out_the_warning_that_was_asked_for() -> None:
     flat, tiers = (
         play(60, tiers=tiers, asks="seller", scammers=7)[-1]["metrics"] for tiers in (False, True)
@@ -79,6 +80,7 @@ def test_in_the_morning_no_seller_is_named() -> None:
     assert not any(trader in question for trader in TRADERS for question in questions if question)
 
 
+@pytest.mark.slow
 def test_with_pinned_warnings_losses_end() -> None:
     records = play(120)
     assert sum(record["metrics"]["loss_tick"] for record in records[-20:]) == 0

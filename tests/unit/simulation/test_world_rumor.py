@@ -48,7 +48,7 @@ def test_it_is_a_world_and_its_rules_a_policy() -> None:
     assert isinstance(Rumor.rules(), Policy)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_critical_corrections_make_answers_truer() -> None:
     seeds = some(range(3), 0)
     means = {
@@ -137,6 +137,7 @@ def test_hearsay_of_the_heralds_word_is_a_voice_like_any_other() -> None:
         assert (tell.name, tell.arguments["to"]) == ("tell", "bob")
 
 
+@pytest.mark.slow
 def test_two_runs_with_one_seed_are_the_same() -> None:
     assert play(15) == play(15)
     assert play(15)[-1]["state_hash"] != play(15, 1)[-1]["state_hash"]

@@ -47,7 +47,7 @@ def test_decisions_become_cold_and_blockers_hot_until_they_are_mended() -> None:
     assert sum(record["deleted"] for record in records) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_builders_who_recall_are_right_and_others_guess() -> None:
     recalling, guessing = (play(60, recall=recall)[0] for recall in (True, False))
     assert recalling[-1]["metrics"]["right"] == 1.0
@@ -56,7 +56,7 @@ def test_builders_who_recall_are_right_and_others_guess() -> None:
     assert sum(record["recalled"] for record in guessing) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_blockers_in_front_save_days() -> None:
     hot, all_warm = (play(60, seed=1, preset=preset)[0] for preset in ("hot-warm-cold", None))
     assert hot[-1]["metrics"]["lost"] < all_warm[-1]["metrics"]["lost"]

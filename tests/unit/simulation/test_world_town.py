@@ -53,6 +53,7 @@ def test_it_is_a_world_and_its_rules_a_policy() -> None:
     assert isinstance(Town.rules(), Policy)
 
 
+@pytest.mark.slow
 def test_news_goes_from_its_host_to_others_and_brings_them_to_the_place() -> None:
     with town(events=1, rumours=0, talk=60) as (loop, world, bank):
         ((text, is_true),) = world.facts()["concert"].items()
@@ -69,6 +70,7 @@ def test_news_goes_from_its_host_to_others_and_brings_them_to_the_place() -> Non
         assert world.metrics()["misled"] == 0
 
 
+@pytest.mark.slow
 def test_a_false_place_goes_round_beside_the_true_one_and_misleads() -> None:
     with town(3, events=2, rumours=1, talk=60) as (loop, world, bank):
         facts = world.facts()
@@ -107,6 +109,7 @@ def test_two_runs_with_one_seed_are_the_same() -> None:
     assert play(30)[-1]["state_hash"] != play(30, 1)[-1]["state_hash"]
 
 
+@pytest.mark.slow
 def test_a_world_made_anew_from_its_state_goes_on_the_same() -> None:
     options = {"events": 2, "talk": 60}
     expected = play(SIX + 4, **options)

@@ -83,7 +83,7 @@ def looked_at(bank: MemoryBank) -> list[str]:
     return sorted(own.agent_id for own in found if own.table is bank.engine.state.table)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, f"{name} {n}") for name in NAMES for n in range(5)])

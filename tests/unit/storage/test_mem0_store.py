@@ -94,7 +94,7 @@ def test_plain_mem0_searches_the_store_with_the_banks_embedder(bank: MemoryBank)
         assert found[0]["id"] == wanted.id
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_memories_are_written_in_batches(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank") as bank:
         bank.add_many((f"agent_{n % 7}", f"memory number {n}") for n in range(6000))

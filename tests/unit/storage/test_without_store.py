@@ -72,6 +72,7 @@ def without_mem0(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_engine_works_where_mem0_and_chroma_are_not_installed(tmp_path: Path) -> None:
     said = without_mem0(
         """

@@ -396,7 +396,7 @@ def test_what_came_in_a_circle_is_followed_once(make_bank: MakeBank) -> None:
     assert not chain.is_whole
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.long
 @pytest.mark.parametrize("hands", [300, 10_000])
 def test_a_long_chain_is_followed_to_its_origin(bank: MemoryBank, hands: int) -> None:
     names = [f"agent_{number}" for number in range(hands + 1)]

@@ -138,7 +138,7 @@ class TestMine(StoreLaws):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pytest_finds_the_laws_and_names_the_broken_one(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MINE)
     paths = f"{TESTS / 'unit' / 'testing'}:{TESTS}:{ROOT / 'src'}"

@@ -20,6 +20,7 @@ def lines_of(code: str, folder: Path, *, environment: bool = False) -> list[tupl
     return [(Path(file).name, line, what) for file, line, what in sorted(found)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("code", "what"),
     [

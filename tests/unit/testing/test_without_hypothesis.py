@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BEGIN = "import sys\nsys.modules['hypothesis'] = sys.modules['pytest'] = None\n"
 
 
@@ -29,6 +31,7 @@ def test_what_needs_hypothesis_says_how_to_install_it() -> None:
     assert all(line.endswith("pip install 'tiermem[testing]'") for line in lines)
 
 
+@pytest.mark.slow
 def test_check_world_needs_neither(tmp_path: Path) -> None:
     said = without_hypothesis(
         "from tiermem.config.load import load_settings\n"

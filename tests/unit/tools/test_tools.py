@@ -416,6 +416,7 @@ PERHAPS_RIGHT = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_hostile_arguments_are_told_and_never_raised(
     name: str, alice: AgentMemory, caplog: pytest.LogCaptureFixture
