@@ -579,6 +579,13 @@ class SimulationSettings:
     (the model of the section llm), or a class of your own as module:Class."""
     policy_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Passed to the policy as keyword arguments."""
+    personas: str | tuple[Mapping[str, Any], ...] | Mapping[str, Any] | None = field(
+        default=None, hash=False
+    )
+    """Who the agents are: a .csv or .parquet file beside the scenario's file, with a column for
+    each attribute and perhaps agent and text; a list of {agent: alice, text: …, age: 40}; or for
+    each attribute a distribution to draw it from, such as age: {normal: [40, 12]}, and perhaps
+    text: You are {age}. null: nobody in particular."""
     asks: Annotated[int, Within(0, 100)] = 2
     """How often an agent may ask its own memory in a tick before it acts: a policy gives an Ask, an
     LLM uses search_memory or recall_memory, if memory_actions offers them. 0: never."""

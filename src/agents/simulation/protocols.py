@@ -35,6 +35,24 @@ class WorldRandom(Random):
         return self
 
 
+class Persona(NamedTuple):
+    """Who an agent is: what the scenario's ``simulation.personas`` says of it."""
+
+    text: str = ""
+    """In words, for a language model; it may be empty."""
+    attributes: Mapping[str, Scalar] = NO_ARGUMENTS
+    """By name, for rules."""
+
+    def shown(self) -> str:
+        """The text; without one, the attributes by name."""
+        values = ((name, str(value)) for name, value in self.attributes.items())
+        return self.text or ", ".join(": ".join(each) for each in values)
+
+
+NOBODY = Persona()
+"""The persona of agents whose scenario has none."""
+
+
 class Remark(NamedTuple):
     """A text that becomes a memory."""
 
@@ -102,6 +120,8 @@ class Observation(NamedTuple):
     speaker: str | None = None
 
     # The loop sets the fields below.
+    persona: Persona = NOBODY
+    """Who the agent is."""
     agent_id: str = ""
     tick: int = 0
     """The tick that is under way."""
@@ -238,6 +258,9 @@ class World(Protocol):
 
     def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:
         """Begin. ``rng`` is the world's own generator for the whole run; keep it.
+
+        A world whose ``setup`` has a parameter ``personas`` gets the :class:`Persona` of each agent
+        by its id; the mapping is empty where the scenario has none.
 
         The loop seeds it for each tick, so the world need not save its state. What belongs to one
         agent is drawn from ``rng.stream("offers", agent_id)``.

@@ -86,7 +86,8 @@ class PolicyLaws(Play):
             self.make if anew else lambda: first
         )
         with MemoryBank.ephemeral(self.bank_settings()) as bank:
-            loop = Loop(bank, self.world(), noted, list(self.agents))
+            agents, personas = list(self.agents), self.personas()
+            loop = Loop(bank, self.world(), noted, agents, personas=personas)
             loop.begin(self.memories())
             for _ in range(self.ticks):
                 loop.tick()

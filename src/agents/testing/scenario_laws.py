@@ -9,7 +9,8 @@ from ..config.load import load_settings
 from ..config.settings import Settings
 from ..errors import ConfigError, TierMemError
 from ..simulation.policies.cassette import Cassette
-from ..simulation.protocols import Policy, World
+from ..simulation.protocols import Persona, Policy, World
+from ..simulation.runs.personas import personas_of
 from ..simulation.runs.scenario import check_scenario, first_memories, make_policy, make_world
 from .laws import BrokenLaw, DoesNotApply, laws_of
 from .world_laws import WorldLaws
@@ -53,6 +54,10 @@ class ScenarioLaws(WorldLaws):
     def memories(self) -> Sequence[tuple[object, ...]]:
         """The first memories of the scenario."""
         return first_memories(self._scenario)
+
+    def personas(self) -> Mapping[str, Persona]:
+        """The personas of the scenario."""
+        return personas_of(self._scenario, self._place)
 
     def places(self) -> list[Path]:
         """The folder of the scenario."""

@@ -13,9 +13,19 @@ from ..config.load import load_settings
 from ..config.settings import Settings
 from ..errors import ConfigError
 from ..simulation.kept_ticks import ticks_of
-from ..simulation.protocols import Action, Observation, Outcome, Policy, World, WorldRandom
+from ..simulation.protocols import (
+    NO_ARGUMENTS,
+    Action,
+    Observation,
+    Outcome,
+    Persona,
+    Policy,
+    World,
+    WorldRandom,
+)
 from ..simulation.tick.loop import Loop
 from ..simulation.tick.streams import Streams
+from ..simulation.tick.user_code import set_up
 from ..storage.files import TemporaryFolder
 from .laws import law, must
 from .processes import elsewhere, file_of, started
@@ -63,10 +73,14 @@ class Play:
         """The agents' first memories, in the form that :meth:`MemoryBank.add_many` takes."""
         return ()
 
+    def personas(self) -> Mapping[str, Persona]:
+        """Who the agents are; nobody has a persona by default."""
+        return {}
+
     def loop(self, bank: MemoryBank) -> Loop:
         """A loop on the bank, at its beginning or where the last loop stopped."""
         world = self.world()
-        loop = Loop(bank, world, self.policy(world), list(self.agents))
+        loop = Loop(bank, world, self.policy(world), list(self.agents), personas=self.personas())
         loop.begin(self.memories())
         return loop
 
@@ -89,7 +103,8 @@ class Play:
         """A warning, if the world draws for several agents from its one stream in a tick."""
         with MemoryBank.ephemeral(self.bank_settings()) as bank:
             world = SharedDraws(self.world())
-            loop = Loop(bank, world, self.policy(world.world), list(self.agents))
+            policy, agents = self.policy(world.world), list(self.agents)
+            loop = Loop(bank, world, policy, agents, personas=self.personas())
             loop.begin(self.memories())
             for _ in range(self.ticks):
                 loop.tick()
@@ -343,10 +358,15 @@ class SharedDraws:
         self.drew: dict[str, str] = {}
         """The method that drew, by agent, since somebody cleared it."""
 
-    def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:
+    def setup(
+        self,
+        rng: WorldRandom,
+        agent_ids: Sequence[str],
+        personas: Mapping[str, Persona] = NO_ARGUMENTS,
+    ) -> None:
         """Set the world up, and keep its generator."""
         self._rng = rng
-        self.world.setup(rng, agent_ids)
+        set_up(self.world, rng, agent_ids, personas)
 
     def observe(self, agent_id: str) -> Observation | str:
         """As the world does."""

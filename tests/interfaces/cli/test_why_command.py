@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from inspected_sites import ask, looked_at
 from terminals import on_a_terminal
 
 from agents import MemoryBank
@@ -234,6 +235,16 @@ def test_a_reason_is_told_and_kept_in_the_table_and_changes_no_hash(
     hashes = [MemoryBank.at(Path(name) / "bank").engine.journal.hash for name in ("r", "plain")]
     assert hashes[0] == hashes[1]
     assert tiermem("replay", "r").code == 0
+
+
+def test_show_and_the_inspector_say_who_an_agent_is(tiermem: Command, scenario: Write) -> None:
+    people = [{"text": "I bake"}, {"age": 40, "job": "smith"}]
+    tiermem("run", scenario(personas=people), "--ticks", 1, "--out", "r", "-q")
+    rows = tiermem("show", "r", "--json").json
+    assert [row["persona"] for row in rows] == ["I bake", "age: 40, job: smith"]
+    assert "bob: age: 40, job: smith" in tiermem("show", "r", "--agent", "bob").out.splitlines()
+    with looked_at(Path("r")) as site:
+        assert ask(site, "agent", agent="alice", tick=1)["persona"] == "I bake"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -20,7 +20,7 @@ from agents.simulation.policies.clients import Mem0Model
 from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.policies.model import Question
 from agents.simulation.policies.model import Reply as ModelReply
-from agents.simulation.protocols import Action, Answer, Ask, Observation, Policy, Remark
+from agents.simulation.protocols import Action, Answer, Ask, Observation, Persona, Policy, Remark
 from agents.simulation.tick.actions import as_action
 from agents.simulation.tick.loop import Loop, Together
 from agents.storage.mem0.models import ChatFailed, ChatModel
@@ -133,6 +133,14 @@ def test_the_system_message_holds_the_scenario_the_actions_and_the_form(
         assert f"- {name}: " in system
     form = '{"reason": "...", "actions": [{"name": "...", "arguments": {"...": "..."}}]}'
     assert form in system
+
+
+def test_a_prompt_says_who_the_agent_is(server: OpenAIServer, path: Path) -> None:
+    persona = Persona("A baker, who\nsings", {"age": 40})
+    for own, line in ((persona, "A baker, who\nsings"), (Persona("", {"age": 40}), "age: 40")):
+        decide(policy(server, path), SEEN._replace(persona=own))
+        _, user = prompt(server)
+        assert user.startswith(f"You are alice.\n\nWho you are:\n{line}\n\nYour memories")
 
 
 def test_a_prompt_goes_from_what_never_changes_to_what_is_new(

@@ -26,6 +26,7 @@ from .parameters import CantTell, Parameters
 from .slices import Item
 
 _NOT_A_DECISION = {
+    "persona": "",
     "observed": "",
     "heard": [],
     "errors": [],
@@ -61,6 +62,7 @@ def agent_at(run: Inspected, given: Parameters) -> dict[str, Any]:
     _with_reasons(run, rows, kept, known, settings)
     return {
         **rows,
+        "persona": run.persona(agent),
         "reasons": dict(found.reasons()),
         "outcome": [deed.text for deed in found.did if deed.text],
         "context": bank_text,

@@ -1,8 +1,9 @@
 """A run or a bank that is looked at: what it is, its ticks, and its past."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from ...memory.records import id_prefix, sequence_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Temperature, Tier
 from ...simulation.kept_ticks import KeptTick, KeptTicks
 from ...simulation.policies.cassette import Cassette, Exchange
+from ...simulation.protocols import Persona
+from ...simulation.runs.folder import places_of_code
+from ...simulation.runs.personas import personas_of
 from ...simulation.runs.placement import reading
 from ...simulation.worlds.outside import agents_in, agents_of, is_outside
 from ...storage.interrupts import first
@@ -66,6 +70,18 @@ class Inspected:
         self.reading = Sorted(self._dims)
         self.slices = self.reading.slices
         self.past = PastBanks(self.slices, self.bank_folder, self.settings)
+
+    def persona(self, agent: str) -> str:
+        """Who an agent is; empty if the run does not say."""
+        return who.shown() if (who := self._personas.get(agent)) else ""
+
+    @cached_property
+    def _personas(self) -> Mapping[str, Persona]:
+        if self.settings is None:
+            return {}
+        with suppress(TierMemError):  # the table may be gone
+            return personas_of(self.settings, *places_of_code(self.folder, self.made))
+        return {}
 
     def hold(self) -> None:
         """Read all that is whole, and stand still: what the run does from now on is not shown."""

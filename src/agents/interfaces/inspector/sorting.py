@@ -79,9 +79,10 @@ class WorldNumbers:
         if name not in WORLDS and not is_trusted_run(folder):
             return None
         with contextlib.suppress(TierMemError):
-            world = make_world(settings, *places_of_code(folder, read_folder(folder)[1]))
+            places = places_of_code(folder, read_folder(folder)[1])
+            world = make_world(settings, *places)
             if callable(getattr(world, "by_agent", None)):
-                set_up(world, settings)
+                set_up(world, settings, *places)
                 return cls(world, settings.simulation.agent_ids())
         return None
 

@@ -14,6 +14,7 @@ from .cassette import Cassette
 from .model import Kind, Model, Question
 from .prompts import (
     insights_prompt,
+    persona_text,
     questions_prompt,
     ratings_prompt,
     shown_ids,
@@ -75,7 +76,7 @@ class Llm:
         self._system = system_text(system, world_actions, own_actions)
         self._schema = decision_schema(world_actions, own_actions, arguments)
         self._can_ask = "search_memory" in own_actions if can_ask is None else can_ask
-        self._persona = system.strip()
+        self._scenario = system.strip()
         self._reflection = reflection or load_settings().reflection
 
     def on_wait(self, say: Callable[[str], None]) -> None:
@@ -189,8 +190,8 @@ class Llm:
         read: Callable[[str], list[Any]],
     ) -> Turn:
         messages = [{"role": "user", "content": prompt}]
-        if self._persona:
-            messages.insert(0, _system(self._persona))
+        if system := "\n\n".join(filter(None, (self._scenario, persona_text(seen.persona)))):
+            messages.insert(0, _system(system))
         return Turn(seen.tick, seen.agent_id, Question(messages, schema, kind), read)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...memory.context import one_line, render
 from ...memory.records import Hit, Hits, Memory, short_id
 from ...memory.tiers import Temperature, Tier
-from ..protocols import Answer, Observation
+from ..protocols import Answer, Observation, Persona
 from .model import Messages
 
 _FORM = """\
@@ -39,6 +39,11 @@ def system_text(
     return "\n\n".join([*parts, _FORM])
 
 
+def persona_text(persona: Persona) -> str:
+    """Who the agent is; empty if nobody says so."""
+    return f"Who you are:\n{persona.shown()}" if persona.shown() else ""
+
+
 def _listed(actions: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {description}" for name, description in actions.items())
 
@@ -49,6 +54,8 @@ def user_text(seen: Observation, hits: Hits) -> str:
     Pinned memories come first, then hot ones, both in the order in which they were made.
     """
     parts = [f"You are {seen.agent_id}."]
+    if persona := persona_text(seen.persona):
+        parts.append(persona)
     parts.append(f"Your memories, each with its memory_id:\n{_remembered(hits)}")
     parts.append(f"Tick {seen.tick}.")
     if seen.text.strip():

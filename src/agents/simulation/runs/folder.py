@@ -190,20 +190,20 @@ def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
 
 
 def changed_code(copies: Path, places: list[Path]) -> list[str]:
-    """The user's own modules that differ from their copies."""
+    """The user's own modules and tables that differ from their copies."""
     pairs = _originals(copies, places)
     return [str(own) for copy, own in pairs if own.read_bytes() != copy.read_bytes()]
 
 
 def original_code(copies: Path, places: list[Path]) -> Path | None:
     """The user's own module of which there is a copy, or the folder of several; None if gone."""
-    found = [own for _, own in _originals(copies, places)]
+    found = [own for _, own in _originals(copies, places, "*.py")]
     return Path(os.path.commonpath(found)) if found else None
 
 
-def _originals(copies: Path, places: list[Path]) -> Iterator[tuple[Path, Path]]:
-    """The copies of the user's own modules, each with the module itself, if it is still there."""
-    for copy in sorted(copies.rglob("*.py")):
+def _originals(copies: Path, places: list[Path], named: str = "*") -> Iterator[tuple[Path, Path]]:
+    """The copies of the user's own files, each with the file itself, if it is still there."""
+    for copy in sorted(filter(Path.is_file, copies.rglob(named))):
         for place in places:
             original = place / copy.relative_to(copies)
             if place != copies and original.is_file():

@@ -21,6 +21,7 @@ from ..worlds.outside import check_inside
 from . import outputs
 from .compare import Difference, differences, shown
 from .folder import as_run_error, checkpoints, places_of_code, read_folder
+from .personas import personas_of
 from .record import RunRecord
 from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
@@ -82,7 +83,8 @@ class Replay:
             with as_run_error(f"{folder} can't be replayed from tick {start}"):
                 self._bank = MemoryBank.at(folder / "bank", start, self._settings)
         agents, rules = self._settings.simulation.agent_ids(), BranchRules(about.get("rules", ()))
-        self._loop = Loop(self._bank, self._world, policy, agents, rules)
+        personas = personas_of(self._settings, *places)
+        self._loop = Loop(self._bank, self._world, policy, agents, rules, personas)
 
     def ticks(self) -> Iterator[Divergence | None]:
         """None for each tick that equals its record; the first difference ends the replay."""

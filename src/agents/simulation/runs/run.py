@@ -67,6 +67,7 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
+from .personas import personas_of
 from .placement import (
     LOCAL,
     Placement,
@@ -345,7 +346,8 @@ class Run:
             policy.on_wait(self._say)
         agents = self.settings.simulation.agent_ids()
         rules = BranchRules(self.about.get("rules", ()))
-        loop = self._loop = Loop(self.bank, self._world, policy, agents, rules)
+        personas = personas_of(self.settings, *self._places)
+        loop = self._loop = Loop(self.bank, self._world, policy, agents, rules, personas)
         self._tell(loop.begin(first_memories(self.settings)))
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
@@ -390,7 +392,9 @@ class Run:
         rules = BranchRules(self.about.get("rules", ()))
         agents, seed = self.settings.simulation.agent_ids(), self.settings.seed
         try:
-            loop = self._loop = WorldLoop(self._driver, self._world, agents, seed, rules)
+            personas = personas_of(self.settings, *self._places)
+            loop = WorldLoop(self._driver, self._world, agents, seed, rules, personas)
+            self._loop = loop
             self._tell(loop.go_on() or ())
         except BaseException:
             self._end_workers()

@@ -20,6 +20,7 @@ from ..policies.clients import Mem0Model
 from ..policies.llm import Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
+from ..tick import user_code
 from ..tick.actions import (
     ASK_ACTIONS,
     FEW_ACTIONS,
@@ -33,9 +34,10 @@ from ..tick.actions import (
     actions_of_profile,
 )
 from ..tick.streams import Streams
-from ..tick.user_code import call, where_in
+from ..tick.user_code import where_in
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
+from .personas import persona_file, personas_of
 
 _PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
@@ -59,7 +61,7 @@ def try_world(settings: Settings, places: list[Path]) -> World:
     """The world that the settings name, set up, once its policy could be made; nobody is asked."""
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
-    set_up(world, settings)
+    set_up(world, settings, *places)
     return world
 
 
@@ -102,12 +104,12 @@ def check_repeatable(settings: Settings) -> None:
             )
 
 
-def set_up(world: World, settings: Settings) -> None:
+def set_up(world: World, settings: Settings, *folders: Path) -> None:
     """Set a world up as a run does; :class:`SimulationError` if the world can't be set up."""
     agents = settings.simulation.agent_ids()
     streams = Streams(settings.seed, agents)
     streams.begin(0)
-    call(world, "setup", 0, streams.world, tuple(agents))
+    user_code.set_up(world, streams.world, agents, personas_of(settings, *folders))
 
 
 def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: Path) -> Policy:
@@ -241,7 +243,7 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
 
 
 def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
-    """The user's own modules that the settings name, and the user's modules that these import."""
+    """The user's own files that the settings name: modules, what these import, and a table."""
     names = (settings.simulation.world, settings.simulation.policy)
     modules = [name.partition(":")[0] for name in names if name and ":" in name]
     code: dict[str, Path] = {}
@@ -251,6 +253,8 @@ def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
             _, files = _import_from(module, folder, *folders)
             place = folder.absolute()
             code |= {str(file.relative_to(place)): file for file in files}
+    if isinstance(settings.simulation.personas, str):
+        code[settings.simulation.personas] = persona_file(settings, *folders)
     return code
 
 

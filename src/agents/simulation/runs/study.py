@@ -40,8 +40,9 @@ def study(folder: str | PathLike[str], tick: int | None = None) -> Study:
     settings, about = read_folder(place)
     facts: Facts = {}
     if not is_outside(settings) and (settings.simulation.world in WORLDS or is_trusted_run(place)):
-        world = make_world(settings, *places_of_code(place, about))
-        set_up(world, settings)
+        places = places_of_code(place, about)
+        world = make_world(settings, *places)
+        set_up(world, settings, *places)
         facts = facts_of(world)
     with as_run_error(f"{folder} can't be studied"):
         return _study(place, place / "bank", settings, facts, tick)

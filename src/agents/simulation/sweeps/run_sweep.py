@@ -200,10 +200,11 @@ def check_unchanged(sweep: Sweep, kept: Iterable[tuple[SweepRun, Path]]) -> None
     The plan has the scenario and its code as they were; a variant may have other code, and another
     version of TierMem may make other settings of the same plan.
     """
-    codes: dict[tuple[str | None, str], dict[str, bytes]] = {}
+    codes: dict[tuple[str | None, ...], dict[str, bytes]] = {}
     for planned, folder in kept:
         settings = without_engine(sweep.settings(planned))
-        made_of = settings.simulation.world, settings.simulation.policy
+        own = settings.simulation
+        made_of = own.world, own.policy, own.personas if isinstance(own.personas, str) else None
         if made_of not in codes:
             found = code_of(settings, sweep.scenario.parent)
             codes[made_of] = {name: file.read_bytes() for name, file in found.items()}

@@ -12,13 +12,22 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput, SimulationError
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
-from ..protocols import Observation, Policy, World
+from ..protocols import NO_ARGUMENTS, Observation, Persona, Policy, World
 from .act import Deed, act, changes_in, told_in
 from .branch_rules import NO_RULES, BranchRules
 from .decide import Together
 from .minds import Minds
 from .streams import Streams
-from .user_code import call, changed_metrics, check_state, groups_of, metrics_of, not_kept, observe
+from .user_code import (
+    call,
+    changed_metrics,
+    check_state,
+    groups_of,
+    metrics_of,
+    not_kept,
+    observe,
+    set_up,
+)
 
 __all__ = ["Loop", "Together"]
 
@@ -70,8 +79,10 @@ class WorldLoop:
         agent_ids: Sequence[str],
         seed: int,
         rules: BranchRules = NO_RULES,
+        personas: Mapping[str, Persona] = NO_ARGUMENTS,
     ) -> None:
         self._agents = agents
+        self._personas = personas
         self._world = world
         self._agent_ids = list(agent_ids)
         self._rules = rules
@@ -82,7 +93,7 @@ class WorldLoop:
 
     def _set_up(self) -> None:
         self._streams.begin(0)
-        self._call("setup", self._streams.world, tuple(self._agent_ids))
+        set_up(self._world, self._streams.world, self._agent_ids, self._personas)
 
     def go_on(self) -> list[str] | None:
         """Go on from the last tick, if there is one; the metrics that are not what they were.
@@ -120,6 +131,8 @@ class WorldLoop:
         world, agents, ids = self._world, self._agents, self._agent_ids
         self._streams.begin(tick)
         seen = dict(zip(ids, observe(world, ids, tick), strict=True))
+        if self._personas:
+            seen = {who: own._replace(persona=self._personas[who]) for who, own in seen.items()}
         if self._rules:
             seen = self._rules.heard(seen, tick)
         deeds = act(world, self._streams.order(), agents.decide(seen), tick)
@@ -158,10 +171,12 @@ class Loop(WorldLoop):
         policy: Policy,
         agent_ids: Sequence[str],
         rules: BranchRules = NO_RULES,
+        personas: Mapping[str, Persona] = NO_ARGUMENTS,
     ) -> None:
+        """``personas`` say who each agent is; without them nobody has one."""
         self._bank = bank
         self._minds = Minds(bank, policy, list(agent_ids), rules)
-        super().__init__(self._minds, world, agent_ids, bank.settings.seed, rules)
+        super().__init__(self._minds, world, agent_ids, bank.settings.seed, rules, personas)
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are the agents' first memories.

@@ -6,23 +6,32 @@ A world gives what agents observe, its groups, and numbers and JSON values for t
 import math
 import traceback
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ...errors import ConfigError, SimulationError
-from ..protocols import Observation, Remark, World
+from ..protocols import Observation, Persona, Remark, World, WorldRandom
 
 
-def call(whose: object, method: str, tick: int, *arguments: object) -> Any:
+def call(whose: object, method: str, tick: int, *arguments: object, **named: object) -> Any:
     """Call a method of a world; an error names the method and the tick."""
     try:
-        return getattr(whose, method)(*arguments)
+        return getattr(whose, method)(*arguments, **named)
     except ConfigError:
         raise  # setup() found options that don't fit together
     except Exception as error:  # a user's own world may raise anything
         raise failed(whose, method, tick, error) from error
+
+
+def set_up(
+    world: World, rng: WorldRandom, agents: Sequence[str], personas: Mapping[str, Persona]
+) -> None:
+    """Set a world up, with the personas if its ``setup`` takes them."""
+    named = {"personas": personas} if "personas" in signature(world.setup).parameters else {}
+    call(world, "setup", 0, rng, tuple(agents), **named)
 
 
 def failed(whose: object, method: str, tick: int, error: Exception) -> SimulationError:

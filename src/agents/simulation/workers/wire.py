@@ -18,7 +18,7 @@ from ...errors import SimulationError
 from ...memory.new import FIELDS, WORLD_FIELDS
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
-from ..protocols import Action, Ask, Observation, Outcome, Remark
+from ..protocols import Action, Ask, Observation, Outcome, Persona, Remark
 from ..tick.act import Deed, Speech, Wish
 from ..tick.decide import OF_LOOP, Decided
 from ..tick.decision_log import REFUSAL
@@ -232,6 +232,8 @@ def _sparse(value: Observation | Outcome | Remark | Ask) -> list[Any]:
     more = {
         name: [_sparse(remark) for remark in content]
         if name == "heard"
+        else [content[0], dict(content[1])]
+        if name == "persona"
         else content
         if type(content) in _SCALARS or name in _AS_GIVEN
         else _bare(content)
@@ -259,4 +261,6 @@ def _whole(kind: type[_Sparse], plain: Sequence[Any]) -> _Sparse:
     first, more = plain
     if "heard" in more:
         more["heard"] = [_whole(Remark, each) for each in more["heard"]]
+    if "persona" in more:
+        more["persona"] = Persona(*more["persona"])
     return kind(first, **more)

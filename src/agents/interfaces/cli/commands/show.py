@@ -1,7 +1,7 @@
 """Commands that look at runs and banks: show, diff, report."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
     from ....bank.memory_bank import MemoryBank
     from ....memory.records import Memory
+    from ....simulation.protocols import Persona
 
 
 def show(
@@ -112,7 +113,15 @@ def show(
             )
         if agent is None:
             counts = {name: bank.agent(name).count() for name in bank.agents()}
-            rows = [{"agent": name, "memories": count} for name, count in counts.items()]
+            personas = _personas(folder)
+            rows = [
+                {
+                    "agent": name,
+                    "memories": count,
+                    **({"persona": who.shown()} if (who := personas.get(name)) else {}),
+                }
+                for name, count in counts.items()
+            ]
             table(f"{folder} after tick {bank.tick}", rows, as_json)
             return
         if agent not in names:
@@ -125,6 +134,8 @@ def show(
             options = {"everything": everything, "as_json": as_json, "context": True}
             explained(memory, bank.tick, query, limit, **options)
             return
+        if not as_json and (who := _personas(folder).get(agent)):
+            say(f"{agent}: {who.shown()}")
         memories = memory.all()
         chosen = _chosen(memories, tiers or (), text, last)
         rows = [
@@ -151,6 +162,17 @@ def show(
                 say(f"the insight {shown_id(each.id, whole=ids)}: {flag}")
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+def _personas(folder: Path) -> "Mapping[str, Persona]":
+    """Who the agents of a run are; nothing for a bank."""
+    if not (folder / "run.json").is_file():
+        return {}
+    from ....simulation.runs.folder import places_of_code, read_folder
+    from ....simulation.runs.personas import personas_of
+
+    settings, about = read_folder(folder)
+    return personas_of(settings, *places_of_code(folder, about))
 
 
 def _versions(folder: Path, agent: str, key: str, as_json: bool) -> None:

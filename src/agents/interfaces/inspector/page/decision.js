@@ -35,11 +35,12 @@ function Act({ act, run }) {
 
 /** @param {{decision: Decision, run?: number}} props */
 export function DecisionParts({ decision, run }) {
-  const { note, observed, heard, errors, facts, query, given, reasons, asked, did, told, saved, insights } = decision;
+  const { note, persona, observed, heard, errors, facts, query, given, reasons, asked, did, told, saved, insights } = decision;
   const left = Object.entries(reasons ?? {});
   const hasFacts = facts && Object.keys(facts).length > 0;
   return html`<div class="decision" data-tick=${decision.tick} data-agent=${decision.agent}>
     ${note && html`<p class="remark"><${Line} text=${note} /></p>`}
+    ${persona && html`<${Part} name="persona" title="Persona"><${Block} text=${persona} /><//>`}
     ${observed && html`<${Part} name="observed" title="Observed"><${Block} text=${observed} /><//>`}
     ${heard?.length > 0 && html`<${Part} name="heard" title="Heard"><${Texts} texts=${heard} /><//>`}
     ${errors?.length > 0 && html`<${Part} name="errors" title="Was told"><${Texts} texts=${errors} /><//>`}

@@ -21,7 +21,7 @@ export type Given = {
   temperature?: string; reason?: string; rank?: number | null; created_tick?: number; kind?: string; speaker?: string | null;
 };
 export type Decision = {
-  agent: string; tick: number; note: string | null; observed: any; heard: string[]; errors: string[]; facts: any;
+  agent: string; tick: number; note: string | null; persona?: string; observed: any; heard: string[]; errors: string[]; facts: any;
   query: string | null; given: Given[]; reasons: Record<string, number>;
   asked: { query: string; limit: number | null; cold: boolean; found: Given[]; note: string | null }[];
   did: { name: string; arguments: any; result: any; memory_id: string | null; text: string | null; reason?: string | null }[];
