@@ -526,6 +526,30 @@ class StorageSettings:
     than `tiermem store sync` leave the store alone, unless this is commit."""
 
 
+_Price: TypeAlias = Annotated[float, Within(0, 1_000_000_000)]
+
+
+class ModelPrice(TypedDict):
+    """What a million tokens of a model cost, in any currency."""
+
+    model: str
+    read: _Price
+    cached: NotRequired[_Price]
+    written: _Price
+
+
+class Budget(NamedTuple):
+    """What the model may cost. A run is paused before the tick that would exceed it, going by the
+    dearest tick so far."""
+
+    tokens: Positive | None = None
+    """Tokens of prompts and answers of the whole run; null: no bound."""
+    cost: Annotated[float, Within(above=0)] | None = None
+    """What the whole run may cost, by llm.prices; null: no bound."""
+    minutes: Annotated[float, Within(above=0)] | None = None
+    """Minutes that one `tiermem run` or `tiermem resume` may take; null: no bound."""
+
+
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
     """The language model: for add_messages(infer=True), and for agents whose policy is llm."""
@@ -542,6 +566,12 @@ class LlmSettings:
     """When the model stays away: stop (the run is paused between two ticks, and `tiermem resume`
     asks again) or no_op (the agent does nothing in this tick, and `tiermem resume --retry-failed`
     asks again)."""
+    prices: tuple[ModelPrice, ...] = field(default=(), hash=False)
+    """What a million tokens cost: a list of {model: gpt-4.1-mini, read: 0.4, cached: 0.1, written:
+    1.6}. Without cached, a token that the model had read before costs as much as another."""
+    budget: Budget = field(default=Budget())
+    """What the model may cost. A run is paused before the tick that would exceed it, going by the
+    dearest tick so far; `tiermem resume` with another budget goes on."""
 
 
 class KnownMemory(TypedDict, total=False):

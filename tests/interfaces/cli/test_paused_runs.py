@@ -48,7 +48,8 @@ def test_a_paused_run_has_an_exit_code_of_its_own_and_says_what_to_do(
     assert tiermem("replay", "r", "-q").code == 0
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "processes"])
 def test_python_goes_on_with_the_same_open_run(
     tmp_path: Path, scenario: Write, expected: dict[str, bytes], engine: str
 ) -> None:

@@ -174,7 +174,7 @@ def test_a_key_in_the_scenario_is_used_and_not_written_down(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     path = scenario(policy="llm", policy_options={"retries": 0, "timeout": 5})
-    with OpenAIServer() as server:
+    with OpenAIServer(lambda _: '{"actions": []}') as server:
         values = yaml.safe_load(path.read_text())
         config = {"api_key": "sk-5ecret", "model": "m", "openai_base_url": server.url}
         path.write_text(yaml.safe_dump({**values, "llm": {"provider": "openai", "config": config}}))

@@ -62,10 +62,26 @@ class Turn:
 
     def exchange(self, reply: Reply | ChatFailed) -> Exchange:
         """The record of the present attempt."""
-        made = Exchange(self.tick, self.agent, self.attempt, self.question.messages)
-        if isinstance(reply, Reply):
-            return made._replace(reply=reply.text)
-        return made._replace(kind=reply.kind, error=str(reply))
+        made = Exchange(
+            self.tick, self.agent, self.attempt, self.question.messages, purpose=self.question.kind
+        )
+        if isinstance(reply, ChatFailed):
+            return made._replace(kind=reply.kind, error=str(reply))
+        text, read, cached, written, seconds, model = reply
+        problem = self.understood(text)
+        self.found = []
+        return made._replace(
+            reply=text, problem=problem, model=model, read=read, cached=cached, written=written,
+            seconds=seconds,
+        )  # fmt: skip
+
+    def understood(self, text: str) -> str | None:
+        """Read a reply; why it can't be read, or None."""
+        try:
+            self.found = self.read(text)
+        except (ValueError, RecursionError, InvalidInput) as error:
+            return str(error)
+        return None
 
 
 _Answer = tuple[int, Reply | Exception]
@@ -145,14 +161,12 @@ class Asker:
             problem = f"{exchange.kind}: {exchange.error}"
             is_last = not self._cassette.has(exchange._replace(attempt=turn.attempt).key)
         else:
-            try:
-                turn.found = turn.read(exchange.reply)
+            unread = turn.understood(exchange.reply)
+            if unread is None:
                 turn.is_over = True
                 return
-            except (ValueError, RecursionError, InvalidInput) as error:
-                problem = f"not the form asked for: {error}"
-                turn.tell(exchange.reply, problem)
-            is_last = False
+            problem, is_last = f"not the form asked for: {unread}", False
+            turn.tell(exchange.reply, problem)
         if is_last or turn.attempt >= (turn.attempts or self._attempts):
             times = "1 attempt" if turn.attempt == 1 else f"{turn.attempt} attempts"
             turn.failure = f"no usable reply in {times}; the last: {problem:.300}"
@@ -291,7 +305,11 @@ def check_one(turns: Sequence[Turn]) -> None:
 def _call(
     model: Model, question: Question, number: int, answers: "queue.SimpleQueue[_Answer]"
 ) -> None:
+    began = time.monotonic()
     try:
-        answers.put((number, model.reply(question)))
+        reply = model.reply(question)
+        if reply.seconds is None:
+            reply = reply._replace(seconds=round(time.monotonic() - began, 3))
+        answers.put((number, reply))
     except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
         answers.put((number, error))

@@ -36,6 +36,19 @@ class Exchange(NamedTuple):
     kind: str | None = None
     """What kind of error kept the model from answering; None where it answered."""
     error: str | None = None
+    problem: str | None = None
+    """Why the reply was not usable when it came."""
+    purpose: str | None = None
+    """What the question was for, such as decision or flush."""
+    model: str | None = None
+    read: int | None = None
+    """The tokens of the prompt, cached ones included, if the model counted them."""
+    cached: int | None = None
+    written: int | None = None
+    seconds: float | None = None
+    """How long the answer took: a fact about this call, which decides nothing."""
+    shared: bool | None = None
+    """True if the answer is one that another agent of the tick got to the same question."""
 
     @property
     def prompt_hash(self) -> str:
@@ -103,6 +116,17 @@ class Cassette:
         """Whether the file has a line of this key, with or without an answer."""
         with self._lock:
             return key in self._index()
+
+    def passed_over(self, after: int = 0) -> int | None:
+        """The first tick after ``after`` in which a question was passed over; None for none."""
+        with self._lock:
+            places = self._index()
+            ticks = [
+                key[0]
+                for key, (_, _, is_answer) in places.items()
+                if not is_answer and key[0] > after and (*key[:3], key[3] + 1) not in places
+            ]
+        return min(ticks, default=None)
 
     def of(self, tick: int, agent: str) -> list[Exchange]:
         """The exchanges of an agent in a tick, in the order of the answers."""
@@ -231,6 +255,24 @@ class Cassette:
         )
 
 
+def read_from(path: Path, start: int, end: int | None = None) -> tuple[list[Exchange], int]:
+    """The exchanges on the whole lines of a file from a byte on, and where the last line ends."""
+    exchanges = []
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            for line in file:
+                if not line.endswith(b"\n") or (end is not None and start >= end):
+                    break
+                exchanges.append(_exchange(line))
+                start += len(line)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} can't be read: {error}", hint="restore it from a copy") from error
+    return exchanges, start
+
+
 def _put(places: dict[_Key, _Place], exchange: Exchange, start: int, length: int) -> None:
     """Add the place of a line to the places of all."""
     key, is_answer = exchange.key, exchange.reply is not None
@@ -246,12 +288,16 @@ def _canonical(value: object) -> bytes:
 
 def _line(exchange: Exchange) -> bytes:
     entry: dict[str, Any] = {
-        **exchange._asdict(),
+        **{name: each for name, each in exchange._asdict().items() if _is_kept(name, each)},
         "messages": [dict(message) for message in exchange.messages],
         "prompt_hash": exchange.prompt_hash,
     }
     entry["digest"] = hashlib.sha256(_canonical(entry)).hexdigest()
     return _canonical(entry) + b"\n"
+
+
+def _is_kept(name: str, value: object) -> bool:
+    return value is not None or name in ("reply", "kind", "error")
 
 
 def _exchange(line: bytes) -> Exchange:

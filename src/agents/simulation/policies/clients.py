@@ -20,4 +20,5 @@ class Mem0Model:
     def reply(self, question: Question) -> Reply:
         """The text of the answer; ChatFailed if there is none."""
         # Copies, since a provider may change the messages.
-        return Reply(self._chat.reply([dict(message) for message in question.messages]))
+        text = self._chat.reply([dict(message) for message in question.messages])
+        return Reply(text, model=self._chat.name)

@@ -33,6 +33,8 @@ class Reply(NamedTuple):
     """The tokens of the answer."""
     seconds: float | None = None
     """How long it took. It belongs to the record of a call, and never decides anything."""
+    model: str | None = None
+    """The name of the model, by which ``llm.prices`` knows what a token costs."""
 
 
 class Model(Protocol):

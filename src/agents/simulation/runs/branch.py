@@ -97,6 +97,8 @@ def branch(
         "scenario": about.get("scenario"),
         "parent": {"run": str(parent.absolute()), "tick": tick, "edits": len(edits)},
     }
+    if not asks_anew and (parent / CASSETTE).exists():  # what it begins with is paid for
+        made["parent"]["cassette"] = (parent / CASSETTE).stat().st_size
     if standing := [*about.get("rules", ()), *rules]:
         made["rules"] = standing
     make_folder(folder, changed, made, code, force=force, fill=fill)

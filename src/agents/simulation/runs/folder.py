@@ -34,7 +34,8 @@ _FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
-        "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
+        "metrics.parquet", "ticks.parquet", "decisions.parquet", "calls.parquet",
+        "summary.json", "report.html",
         "diff.svg", "error.txt", "run.seal", "shards",
     }
 )  # fmt: skip

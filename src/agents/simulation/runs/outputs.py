@@ -1,9 +1,11 @@
-"""The results of a run. They come from the bank alone, so the same bank gives the same bytes.
+"""The results of a run. They come from the bank, and from what its cassette has of calls of a
+language model: the same bank and the same cassette give the same bytes.
 
 ===================  ===========================================================================
 metrics.parquet      the world's metrics, a row per tick
 ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
 decisions.parquet    per agent and tick: query, memories given with their scores, actions, reasons
+calls.parquet        per call of a language model: tokens, seconds, cost, and whether it was usable
 summary.json         the state at the end
 report.html          all of this for people, in one file
 ===================  ===========================================================================
@@ -29,7 +31,10 @@ from ...memory.tiers import RETENTION_NAMES, TIER_NAMES
 from ...storage.files import replace_file
 from ...telling.groups import agent_counts
 from ..analysis.study import section
+from ..policies.cassette import Exchange
+from ..policies.costs import Call, calls_of, spent_by, summary_of_calls
 from ..protocols import World
+from ..reports.calls import calls_section
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..tick.decision_log import REFUSAL, UNANSWERED, LoggedDecision
 from ..tick.user_code import check_number
@@ -55,11 +60,17 @@ INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
 
 
-def summary_of(bank: MemoryBank, settings: Settings, world: World) -> dict[str, Any]:
-    """What a run came to, in numbers."""
+def summary_of(
+    bank: MemoryBank, settings: Settings, world: World, exchanges: Sequence[Exchange] = ()
+) -> dict[str, Any]:
+    """What a run came to, in numbers; ``exchanges`` are those with a language model."""
     run = RunRecord.of(bank, settings)
     records = [record for record, _ in run.records()]
-    return _summary(bank, run, records, by_agent_of(world))
+    return {**_summary(bank, run, records, by_agent_of(world)), **_of_calls(exchanges, settings)}
+
+
+def _of_calls(exchanges: Sequence[Exchange], settings: Settings) -> dict[str, Any]:
+    return {"calls": summary_of_calls(exchanges, settings.llm)} if exchanges else {}
 
 
 def write(
@@ -67,6 +78,7 @@ def write(
     bank: MemoryBank,
     settings: Settings,
     world: World,
+    exchanges: Sequence[Exchange],
     *,
     branched: str | None,
     report: bool,
@@ -76,13 +88,16 @@ def write(
     kept = list(run.records())
     records = [record for record, _ in kept]
     by_agent = by_agent_of(world)
-    summary = _summary(bank, run, records, by_agent)
+    summary = {**_summary(bank, run, records, by_agent), **_of_calls(exchanges, settings)}
+    calls = calls_of(exchanges, settings.llm)
     if branched:
         summary = {"branched_from": branched, **summary}
     try:
         replace_file(folder / "metrics.parquet", table(metric_rows(records)))
         replace_file(folder / "ticks.parquet", table(tick_rows(records)))
         replace_file(folder / "decisions.parquet", decision_table(run))
+        if calls:
+            replace_file(folder / "calls.parquet", table(call_rows(calls)))
         replace_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
         if report:
             results = RunResults(
@@ -93,7 +108,11 @@ def write(
                 most_retrieved=most_retrieved(bank, run.agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
-                sections=[section(study_run(folder, settings, world)), effects_section(folder)],
+                sections=[
+                    calls_section(summary.get("calls"), _by_tick(calls)),
+                    section(study_run(folder, settings, world)),
+                    effects_section(folder),
+                ],
                 inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))
@@ -120,6 +139,22 @@ def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = [{key: value for key, value in record.items() if key != "metrics"} for record in records]
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]
+
+
+def call_rows(calls: Iterable[Call]) -> list[dict[str, Any]]:
+    """The rows of ``calls.parquet``."""
+    return [call._asdict() for call in calls]
+
+
+def _by_tick(calls: Sequence[Call]) -> dict[str, list[float]]:
+    """The tokens of each tick, by what became of them."""
+    ticks = spent_by(calls, "tick")
+    return {
+        "tick": list(ticks),
+        "read anew": [own.read - own.cached for own in ticks.values()],
+        "cached": [own.cached for own in ticks.values()],
+        "written": [own.written for own in ticks.values()],
+    }
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> bytes:

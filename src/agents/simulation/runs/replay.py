@@ -14,6 +14,7 @@ from ...storage import checkpoint
 from ...storage.interrupts import first
 from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
+from ..policies.costs import calls_of
 from ..tick.branch_rules import BranchRules
 from ..tick.decision_log import plain
 from ..tick.loop import Loop
@@ -202,6 +203,8 @@ def verify_files(folder: Path) -> Iterator[str]:
             "ticks.parquet": outputs.tick_rows(records),
             "decisions.parquet": outputs.rows_of(BytesIO(outputs.decision_table(run))),
         }
+        if exchanges := list(Cassette(folder / "cassette.jsonl", replay=True)):
+            expected["calls.parquet"] = outputs.call_rows(calls_of(exchanges, settings.llm))
         for name, rows in expected.items():
             path = folder / name
             if not path.is_file():

@@ -52,6 +52,7 @@ from ..workers.cells import SHARDS, split
 from ..workers.driver import Driver
 from ..worlds.outside import check_inside
 from . import outputs
+from .budget import Purse, check_prices
 from .folder import (
     FORMAT,
     Say,
@@ -82,6 +83,9 @@ from .scenario import check_scenario, first_memories, make_policy, make_world
 from .trust import check_run, is_trusted_run, seal_run
 from .why import Decision, Life, decision, life
 
+_CHANGING = ("llm.budget", "llm.prices", "llm.patience", "llm.on_failure")
+"""The settings that a run may change when it goes on: no decision depends on them alone."""
+
 
 @final
 class Run:
@@ -111,6 +115,7 @@ class Run:
         self._driver: Driver | None = None
         """What the loop lets do the agents' part of a tick, if they are in cells."""
         self._places = places_of_code(folder, about)
+        self._purse = Purse(folder, settings, about)
         self._cassette = Cassette(folder / "cassette.jsonl", replay=offline)
         try:
             if engine.kind == "local" or not self._goes_on_over_workers():
@@ -179,17 +184,24 @@ class Run:
         """
         settings, about = read_folder(folder)
         texts = tuple(assignments)
+        changed = False
         for name, _, value in (text.partition("=") for text in texts):
-            if not is_left_out(name, value):
+            if name.startswith(_CHANGING):
+                changed = True
+            elif not is_left_out(name, value):
                 raise ConfigError(
-                    f"--set {name}: a run keeps its settings; only secrets, "
-                    "which it does not keep, are given again",
+                    f"--set {name}: a run keeps its settings; only secrets, which it does not "
+                    "keep, are given again, and what its language model may cost and be away",
                     hint="to change others, branch it with: tiermem branch",
                 )
         check_run(folder, settings)
         settings = without_engine(load_settings(settings, assignments=texts))
+        check_prices(settings)
         engine = engine or engine_of(settings, about=about)
-        return cls(folder, settings, about, say, engine, offline=offline)
+        run = cls(folder, settings, about, say, engine, offline=offline)
+        if changed:
+            _keep(folder, settings)
+        return run
 
     def close(self, *, sync: bool = True) -> None:
         """Close the bank: see :meth:`MemoryBank.close`. End the workers, if there are some."""
@@ -236,7 +248,9 @@ class Run:
         A caller may stop after any tick; the run keeps all ticks so far. :class:`RunPaused` comes
         between two ticks, and the same call goes on.
         """
+        purse, is_after_tick = self._purse, False
         while self.tick < until:
+            purse.check(is_after_tick=is_after_tick)
             try:
                 record = self._next_tick()
             except RunError:  # no mistake of the world or the policy
@@ -250,6 +264,7 @@ class Run:
                 raise SimulationError(str(error).rstrip("."), hint=self._remedy()) from error
             if self.tick % self.settings.checkpoint.every == 0:
                 self.checkpoint()
+            is_after_tick = True
             yield record
 
     def checkpoint(self) -> Path:
@@ -274,13 +289,26 @@ class Run:
         self.checkpoint()
         parent = self.about.get("parent")
         came_from = parent and f"{Path(parent['run']).name}, tick {parent['tick']}"
-        return outputs.write(
-            self.folder, bank, self.settings, self._world, branched=came_from, report=report
-        )
+        exchanges = list(self._cassette)
+        summary = outputs.write(
+            self.folder, bank, self.settings, self._world, exchanges,
+            branched=came_from, report=report,
+        )  # fmt: skip
+        calls = summary.get("calls")
+        if calls and not calls["usable"] and self.tick >= self.settings.simulation.ticks:
+            why = next(iter(calls["problems"]), "nobody answered")
+            raise RunError(
+                f"none of the {calls['unusable']:,} replies of the language model was usable, so "
+                f"no agent did anything; most often: {why}",
+                hint=f"{self.folder / 'summary.json'} has the reasons and an example; give the "
+                "model another prompt, or take another model",
+            )
+        return summary
 
     def summary(self) -> dict[str, Any]:
         """What the run came to so far; nothing is written."""
-        return outputs.summary_of(self.bank, self.settings, self._world)
+        exchanges = list(self._cassette)
+        return outputs.summary_of(self.bank, self.settings, self._world, exchanges)
 
     def decision(self, agent: str, tick: int) -> Decision:
         """What decided an agent's actions in a tick, and what came of them."""
@@ -298,11 +326,8 @@ class Run:
                 f"{self.folder} has {self.tick} ticks already, more than {ticks}",
                 hint="to go back, use --from-tick",
             )
-        was_trusted = is_trusted_run(self.folder)
         self.settings = load_settings(self.settings, overrides={"simulation": {"ticks": ticks}})
-        write_settings(self.folder, self.settings)
-        if was_trusted:
-            seal_run(self.folder, self.settings)
+        _keep(self.folder, self.settings)
 
     def sync(self) -> None:
         """Bring mem0's store up to date, unless there is none, or ``storage.sync`` is manual."""
@@ -429,6 +454,14 @@ class Run:
         return f"the traceback is in {self.folder / 'error.txt'}; {remedy}"
 
 
+def _keep(folder: Path, settings: Settings) -> None:
+    """Write other settings than the run had."""
+    was_trusted = is_trusted_run(folder)
+    write_settings(folder, settings)
+    if was_trusted:
+        seal_run(folder, settings)
+
+
 # Going back: a run at an earlier tick, from its journal or from a checkpoint
 
 
@@ -469,6 +502,14 @@ def go_back(folder: Path, tick: int, *, say: Say = quiet) -> None:
         say(str(error))
         restore_newest(folder, settings, about, tick, say)
         _forget_checkpoints(folder, tick)
+
+
+def first_passed_over(folder: Path) -> int | None:
+    """The first tick of a run in which a question to its language model was passed over."""
+    settings, about = read_folder(folder)
+    gather(folder, settings, about)
+    parent = about.get("parent") or {"tick": 0}
+    return Cassette(folder / "cassette.jsonl", replay=True).passed_over(parent["tick"])
 
 
 def _forget_checkpoints(folder: Path, tick: int) -> None:
@@ -517,9 +558,11 @@ def is_of_run(
     kept: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
-    length = {"simulation.ticks": settings.simulation.ticks}  # which may have changed since
+    llm: Any = settings.to_dict()["llm"]
+    since = {name: llm[name.removeprefix("llm.")] for name in _CHANGING}
+    since["simulation.ticks"] = settings.simulation.ticks  # these may have changed since
     try:  # a setting that is newer than the checkpoint has its default
-        made = load_settings(base=kept.extra["config"] or {}, overrides=length)
+        made = load_settings(base=kept.extra["config"] or {}, overrides=since)
     except (KeyError, ConfigError):
         return False
     same = made.to_dict(redact=True) == settings.to_dict(redact=True)

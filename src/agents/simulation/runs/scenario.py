@@ -37,6 +37,7 @@ from ..tick.streams import Streams
 from ..tick.user_code import where_in
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
+from .budget import check_prices
 from .personas import persona_file, personas_of
 
 _PACKAGE = __name__.partition(".")[0]
@@ -54,6 +55,7 @@ def check_settings(settings: Settings) -> None:
     """Refuse settings with which no run can be made, whatever the world and the policy are."""
     check_inside(settings)
     check_repeatable(settings)
+    check_prices(settings)
     first_memories(settings)
 
 

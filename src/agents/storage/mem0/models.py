@@ -273,6 +273,12 @@ class ChatModel:
         self._model: Any = None
         self._lock = threading.Lock()
 
+    @property
+    def name(self) -> str | None:
+        """The name of the model, if the settings have one."""
+        name = self._settings.config.get("model")
+        return None if name is None else str(name)
+
     def prepare(self) -> None:
         """Make the client, unless it is there; :class:`SimulationError` if that fails."""
         provider = self._settings.provider

@@ -136,13 +136,22 @@ def resume(
     from_tick: Annotated[
         int | None, Option(min=0, help="Go back to this tick first, and forget the ticks after it.")
     ] = None,
+    retry_failed: Annotated[
+        bool,
+        Option(
+            "--retry-failed",
+            help="Go back before the first tick in which an agent did nothing because the language "
+            "model was away (llm.on_failure: no_op), and ask again.",
+        ),
+    ] = False,
     ticks: Ticks = None,
     assignments: Annotated[
         list[str] | None,
         Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A secret, such as a key or a password, which the run's folder does not keep.",
+            help="A secret, which the run's folder does not keep; or another llm.budget, "
+            "llm.prices, llm.patience or llm.on_failure.",
         ),
     ] = None,
     engine: EngineName = None,
@@ -159,13 +168,24 @@ def resume(
     need("pyarrow", "scipy")
     from ....simulation.runs.folder import read_folder
     from ....simulation.runs.placement import engine_of
-    from ....simulation.runs.run import Run, go_back
+    from ....simulation.runs.run import Run, first_passed_over, go_back
     from ....simulation.worlds.outside import check_inside
 
     settings, about = read_folder(folder)
     check_inside(settings)
+    if retry_failed and from_tick is not None:
+        raise ConfigError(
+            "--retry-failed and --from-tick both name a tick to go back to", hint="use one of them"
+        )
     chosen = engine_of(settings, engine, workers, address, about)
     with Screen(quiet=quiet or as_json) as screen:
+        if retry_failed:
+            failed = first_passed_over(folder)
+            if failed is None:
+                screen.say("no question to the language model was passed over")
+            else:
+                screen.say(f"a question of tick {failed} was passed over; asking again from there")
+                from_tick = failed - 1
         if from_tick is not None:
             go_back(folder, from_tick, say=screen.say)
         with Run.open(folder, assignments or (), say=screen.say, engine=chosen) as opened:
@@ -331,7 +351,25 @@ def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
     if summary["errors"]:
         screen.say(f"  {summary['errors']:,} actions were refused; agents were told why:")
         _tell_reasons(summary["refusals"], screen)
+    if calls := summary.get("calls"):
+        _tell_calls(calls, screen)
     screen.say(f"  state {summary['state_hash'][:16]}, report in {run.folder / 'report.html'}")
+
+
+def _tell_calls(calls: dict[str, Any], screen: Screen) -> None:
+    """What the language model cost, and why its replies were not usable."""
+    cost = "" if calls["cost"] is None else f", cost {calls['cost']:,.6g}"
+    about = "about " if calls["estimated"] else ""
+    screen.say(
+        f"  {calls['calls']:,} calls: {about}{calls['read']:,} tokens read ({calls['cached']:,} "
+        f"cached), {calls['written']:,} written, {calls['median_seconds']:g} s each{cost}"
+    )
+    if calls["unusable"]:
+        screen.say(f"  {calls['unusable']:,} replies were not usable:")
+        _tell_reasons(calls["problems"], screen)
+        if example := calls["example"]:
+            where = f"{example['agent']}, tick {example['tick']}"
+            screen.say(f"  for example ({where}): {cut(example['reply'], _LONGEST)}")
 
 
 # Sweeps
