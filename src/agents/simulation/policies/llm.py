@@ -9,7 +9,7 @@ from ...config.settings import LlmSettings, ReflectionSettings
 from ...memory.records import Hits, Memory
 from ..protocols import NO_ARGUMENTS, Action, Ask, Insight, Observation
 from ..tick.actions import NO_OP, OWN_ACTIONS
-from .asking import DEFAULT_TIMEOUT, Asker, Turn, check_one
+from .asking import Asker, Turn, check_one
 from .cassette import Cassette
 from .model import Kind, Model, Question
 from .prompts import (
@@ -65,8 +65,8 @@ class Llm:
         can_ask: bool | None = None,
         system: str = "",
         retries: int = 2,
-        timeout: float = DEFAULT_TIMEOUT,
-        concurrency: int = 8,
+        timeout: float | None = None,
+        concurrency: int | None = None,
         pause: float = 1.0,
     ) -> None:
         self._asker = Asker(

@@ -1,7 +1,7 @@
 """What a language model is to those who ask it: a question goes in, a reply comes out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Messages: TypeAlias = Sequence[Mapping[str, str]]
 """Chat messages, each with a role and a content."""
@@ -19,6 +19,8 @@ class Question(NamedTuple):
     schema: Mapping[str, Any] | None = None
     """The JSON schema of a good reply; None if any JSON, or any text, will do."""
     kind: Kind = "decision"
+    agent: str = ""
+    """On whose behalf it is asked; a turn sets it."""
 
 
 class Reply(NamedTuple):
@@ -45,3 +47,11 @@ class Model(Protocol):
 
     def reply(self, question: Question) -> Reply:
         """The reply, or ChatFailed. Many threads call it at once; a call may never return."""
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A model that may be asked so often, and not more."""
+
+    def wait(self, question: Question) -> float:
+        """Keep a place for a question, which is then asked after so many seconds."""

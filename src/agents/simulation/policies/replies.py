@@ -17,7 +17,7 @@ from . import as_actions, check_keepable
 
 Value = dict[str, Any]
 _LONGEST_REASON = 160
-_MOST_ACTIONS = 6
+_MOST_ACTIONS = 4
 _LONGEST_THOUGHT = 300
 _FREE = {"type": "object"}
 """The arguments of an action that nobody described."""

@@ -12,11 +12,9 @@ from ...config.settings import Settings
 from ...errors import ConfigError, TierMemError
 from ...memory.new import check_new
 from ...memory.requests import check_agent_id
-from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
-from ..policies.asking import DEFAULT_TIMEOUT
 from ..policies.cassette import Cassette
-from ..policies.clients import Mem0Model
+from ..policies.clients import model_of
 from ..policies.llm import Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
@@ -129,14 +127,13 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
     elif name == "scripted":
         policy = _call(where, Scripted, options)
     elif name == "llm":
-        if settings.llm.provider is None:
+        if not settings.llm.is_set:
             raise ConfigError(
                 "simulation.policy is llm, and no LLM is configured",
-                hint="set llm.provider and llm.config, for example openai with openai_base_url and "
-                "model",
+                hint="set llm.base_url and llm.model, or llm.provider (local, or one of mem0's)",
             )
-        seconds = options.get("timeout", DEFAULT_TIMEOUT)
-        model = Mem0Model(ChatModel(settings.llm, timeout=seconds))
+        seconds = options.get("timeout", settings.llm.timeout)
+        model = model_of(settings.llm, settings.simulation.agent_ids(), seconds)
         actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
         known = getattr(world, "action_arguments", {})

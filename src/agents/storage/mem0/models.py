@@ -5,6 +5,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,11 +108,17 @@ class Extractor:
     """
 
     def __init__(self, settings: LlmSettings, encode: Encode, nearest: Nearest) -> None:
-        if settings.provider is None:
+        if not settings.is_set:
             raise ExtractionError(
                 "add_messages(infer=True) needs an LLM and none is configured",
-                hint="set llm.provider and llm.config (for example openai with openai_base_url "
-                "and model), or pass infer=False to store the messages as they are",
+                hint="set llm.base_url and llm.model, or llm.provider and llm.config (for example "
+                "anthropic with model), or pass infer=False to store the messages as they are",
+            )
+        if settings.provider == "local":
+            raise ExtractionError(
+                "add_messages(infer=True) asks a server or a provider of mem0, and llm.provider is "
+                "local",
+                hint="set llm.base_url to a server, or pass infer=False",
             )
         self._memory = _memory(settings, _Model(encode), _Catcher(nearest))
 
@@ -229,27 +236,39 @@ class _NoEntities:
 
 def _make_llm(settings: LlmSettings) -> Any:
     """mem0's LLM; an error if mem0 would ask another service than the settings name."""
-    named = any("openrouter" in key for key in settings.config)
-    if settings.provider == "openai" and os.environ.get("OPENROUTER_API_KEY") and not named:
+    provider, config = _of_mem0(settings)
+    named = any("openrouter" in key for key in config)
+    if provider == "openai" and os.environ.get("OPENROUTER_API_KEY") and not named:
         raise ConfigError(
             "OPENROUTER_API_KEY is set, and mem0 would send everything to openrouter.ai instead",
             hint="unset it, or name openrouter_base_url in llm.config",
         )
     factory = import_mem0("mem0.utils.factory").LlmFactory
-    return factory.create(settings.provider, dict(settings.config))
+    return factory.create(provider, config)
+
+
+def _of_mem0(settings: LlmSettings) -> tuple[str | None, dict[str, object]]:
+    """Provider and options as mem0 has them. A server of OpenAI's protocol is its ``openai``."""
+    named = {} if settings.model is None else {"model": settings.model}
+    if settings.base_url is None:
+        return settings.provider, {**named, **settings.config}
+    key = os.environ.get(settings.api_key_env or "") or "none"
+    server = {"openai_base_url": settings.base_url, "api_key": key}
+    return "openai", {**server, **named, **settings.config}
 
 
 def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
     """A ``mem0.Memory`` with these parts; its constructor would open a store and a history."""
     main = import_mem0("mem0.memory.main")
-    llm = {"provider": settings.provider, "config": dict(settings.config)}
+    provider, config = _of_mem0(settings)
+    llm = {"provider": provider, "config": config}
     try:
         without_entities = type("Memory", (main.Memory,), {"entity_store": _NoEntities()})
         memory: Any = object.__new__(without_entities)
         memory.config = import_mem0("mem0.configs.base").MemoryConfig(llm=llm)
         memory.llm = _FactsLlm(_make_llm(settings))
     except Exception as error:  # each provider has errors of its own
-        raise ExtractionError(f"mem0's LLM {settings.provider} can't be set up: {error}") from error
+        raise ExtractionError(f"mem0's LLM {provider} can't be set up: {error}") from error
     memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")
     memory.embedding_model = model
     memory.vector_store = store
@@ -285,14 +304,20 @@ class ChatModel:
         if provider is None:
             raise SimulationError(
                 "the agents' policy asks an LLM and none is configured",
-                hint="set llm.provider and llm.config (for example openai with openai_base_url "
-                "and model)",
+                hint="set llm.base_url and llm.model, or llm.provider (local, or one of mem0's)",
             )
+        own = self._settings
+        sampled = {
+            "temperature": own.temperature,
+            "top_p": own.top_p,
+            "max_tokens": own.max_tokens,
+        }
+        known = {name: value for name, value in sampled.items() if value is not None}
         with self._lock:
             if self._model is not None:
                 return
             try:
-                model = _make_llm(self._settings)
+                model = _make_llm(replace(own, config={**known, **own.config}))
             except Exception as error:  # noqa: BLE001 - each provider has errors of its own
                 why = self._without_secrets(error)
                 raise SimulationError(

@@ -368,7 +368,7 @@ def check_providers(settings: Settings) -> None:
     for key, name, folder, ours in (
         ("store.provider", settings.store.provider, _STORES, {"none"}),
         ("embedder.provider", settings.embedder.provider, "embeddings", {"offline", "none"}),
-        ("llm.provider", settings.llm.provider, "llms", set()),
+        ("llm.provider", settings.llm.provider, "llms", {"local"}),
     ):
         if name is None or name in ours or (folder == _STORES and not _is_installed()):
             continue
