@@ -55,12 +55,15 @@ class OpenAIServer:
     def __init__(self, reply: Callable[[dict[str, Any]], str] = lambda _: "") -> None:
         self.reply = reply
         self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.keys: list[str | None] = []
+        """What each request had as its key."""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.requests.append((self.path, body))
+                server.keys.append(self.headers.get("Authorization"))
                 headers: dict[str, str] = {}
                 try:
                     answer, code = server.answer(self.path, body), 200

@@ -582,6 +582,9 @@ class LlmSettings:
     """local (a model in this process; needs the extra tiermem[local-llm]), or a mem0 LLM such as
     anthropic or gemini. null: the server at base_url; without one, nothing ever asks for a
     model."""
+    config: Mapping[str, object] = _options()
+    """Other options: passed to mem0's LLM as is, or sent to the server with each request. Keep API
+    keys in the environment."""
     base_url: str | None = None
     """Where a server speaks OpenAI's protocol, such as http://localhost:11434/v1 (Ollama, vLLM, LM
     Studio, llama.cpp, OpenAI and many more)."""
@@ -621,9 +624,6 @@ class LlmSettings:
     """Other models for some agents: a list of such as {agents: [alice, agent_0*], model: large}.
     What an entry leaves out is as above. The first one with an agent's name or a pattern of it
     counts."""
-    config: Mapping[str, object] = _options()
-    """Other options: passed to mem0's LLM as is, or sent to the server with each request. Keep API
-    keys in the environment."""
     patience: Annotated[float, Within(0, 1_000_000)] = 300
     """Seconds that a run waits for a model that gives no answer (refused connections, 429, 5xx,
     timeouts), asking again and again, before it does what on_failure says."""

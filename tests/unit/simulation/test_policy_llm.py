@@ -476,7 +476,7 @@ def test_a_secret_reaches_neither_the_cassette_nor_an_error(
 
 def test_without_an_llm_the_error_says_what_to_set(path: Path) -> None:
     made = Llm(Mem0Model(ChatModel(LlmSettings(None, {}))), Cassette(path), ACTIONS)
-    with pytest.raises(SimulationError, match=r"set llm\.provider"):
+    with pytest.raises(SimulationError, match=r"set llm\.base_url"):
         decide(made)
     assert not path.exists()
 

@@ -22,8 +22,6 @@ from .clients import LOCAL
 from .model import Model, Paced, Question, Reply
 from .prompts import ask_again
 
-DEFAULT_TIMEOUT = 60.0
-"""The seconds that an attempt may take."""
 _LONGEST_PAUSE = 60.0
 _SECONDS_BETWEEN_LINES = 5.0
 

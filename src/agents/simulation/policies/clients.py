@@ -27,7 +27,7 @@ _MOST_BYTES = 8 * 2**20
 """The longest answer of a server that is read."""
 _FORMS = ("schema", "tool", "text")
 """The ways to ask for a reply of a form, best first."""
-_UNKNOWN_FORM = (400, 404, 415, 422, 500, 501)
+_UNKNOWN_FORM = (400, 415, 422, 501)
 """How a server may refuse a way that it does not know."""
 _MINUTE = 60.0
 _LATER = (408, 409, 425, 429)
@@ -111,11 +111,9 @@ class Mem0Model:
 
     def reply(self, question: Question) -> Reply:
         """The text of the answer; ChatFailed if there is none."""
-        began = time.perf_counter()
         # Copies, since a provider may change the messages.
         text = self._chat.reply([dict(message) for message in question.messages])
-        seconds = time.perf_counter() - began
-        return Reply(text, seconds=seconds, model=self._chat.name)
+        return Reply(text, model=self._chat.name)
 
 
 # A server of OpenAI's protocol
@@ -168,7 +166,6 @@ class ChatServer:
     def reply(self, question: Question) -> Reply:
         """The text of the answer, and the server's count of tokens; ChatFailed without one."""
         self.prepare()
-        began = time.perf_counter()
         first = len(_FORMS) - 1 if question.schema is None else self._form
         for form in range(first, len(_FORMS)):
             posted = self._transport.post(self._body(question, _FORMS[form]))
@@ -178,8 +175,7 @@ class ChatServer:
             raise self._failure(posted)
         if question.schema is not None:
             self._form = form
-        seconds = time.perf_counter() - began
-        reply = _read(posted)._replace(seconds=seconds, model=self._name)
+        reply = _read(posted)._replace(model=self._name)
         if reply.read is not None:
             self._pace.spent(self._guess(question), reply.read + (reply.written or 0))
         return reply

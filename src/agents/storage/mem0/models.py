@@ -295,7 +295,7 @@ class ChatModel:
     @property
     def name(self) -> str | None:
         """The name of the model, if the settings have one."""
-        name = self._settings.config.get("model")
+        name = self._settings.config.get("model") or self._settings.model
         return None if name is None else str(name)
 
     def prepare(self) -> None:
