@@ -142,6 +142,29 @@ class Action(NamedTuple):
     """Why the agent does it, in words. It is logged with the decision, and no memory."""
 
 
+class Conversation(NamedTuple):
+    """Agents who talk with each other in a tick, and what they said so far."""
+
+    agents: Sequence[str]
+    """Two or more; they take turns in this order."""
+    topic: str = ""
+    turns: int = 6
+    """How many turns there are; for who speaks, how many are left, its own one included."""
+    session: str | None = None
+    """What all that is said is remembered with; by default a name of its own."""
+    said: Sequence[tuple[str, str]] = ()
+    """Who said what, in order. The loop sets it."""
+
+
+class Say(NamedTuple):
+    """What an agent says in its turn. With neither text nor memory it is silent."""
+
+    text: str = ""
+    memory_id: str | None = None
+    """A memory of its own that it tells: those who listen remember it, and who told it. Without a
+    text, the agent says what the memory says."""
+
+
 class Outcome(NamedTuple):
     """The result of an action. Its text becomes a memory of the agent, unless it is blank."""
 
@@ -190,6 +213,21 @@ class Flushing(Protocol):
         The observation and the memories are those of this tick; ``prompt`` asks for the actions in
         words, and lists what would be lost. After a :class:`~tiermem.errors.TierMemError` the loop
         asks once more; then the tick goes on without a flush.
+        """
+
+
+@runtime_checkable
+class Talking(Protocol):
+    """A policy whose agents talk when the world brings them together; others are silent."""
+
+    def say(
+        self, observation: Observation, memories: Hits, rng: Random, talk: Conversation
+    ) -> Say | str | None:
+        """What the agent says in its turn; None, or a blank text, if it has nothing to say.
+
+        The observation and the memories are those by which it decides afterwards in the same tick;
+        ``rng`` is another generator than that of ``decide``. A conversation ends after its turns,
+        or when all were silent in a row.
         """
 
 
@@ -251,6 +289,8 @@ class World(Protocol):
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
     says who can hear whom now, when agents tell each other memories: everybody, without it;
     ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;
+    ``conversations()`` says who talks with whom in this tick, after all have observed: a list of
+    :class:`Conversation`, or of lists of agents; nobody is in two of them;
     ``groups()`` says once, after :meth:`setup`, which groups there are: ``{"guild": ["alice"]}``;
     ``may_join(agent_id, group)`` says who may join a group now: nobody, without it; a group that
     nobody has joined yet begins with its first member.

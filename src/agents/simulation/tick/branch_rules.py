@@ -83,10 +83,11 @@ class BranchRules:
         return seen._replace(text="", query=seen.text if seen.query is None else seen.query)
 
     def _heard(self, agent: str, seen: Observation, tick: int) -> Observation:
-        kept = [each for each in seen.heard if not self._is_unsaid(agent, each, tick)]
+        kept = [each for each in seen.heard if not self.is_unsaid(agent, each, tick)]
         return seen if len(kept) == len(seen.heard) else seen._replace(heard=kept)
 
-    def _is_unsaid(self, agent: str, remark: Remark, tick: int) -> bool:
+    def is_unsaid(self, agent: str, remark: Remark, tick: int) -> bool:
+        """Whether a remark does not reach an agent."""
         speaker = remark.speaker or (remark.metadata or {}).get("speaker")
         blocked = self.is_blocked(speaker, agent, tick)
         return blocked or self.is_never(agent, tick, remark.text)

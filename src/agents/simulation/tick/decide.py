@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from ...bank.memory_bank import MemoryBank
 from ...errors import SimulationError
 from ...memory.records import Hits
-from ..protocols import Action, Answer, Ask, Observation, Policy
+from ..protocols import Action, Answer, Ask, Conversation, Observation, Policy, Say, Talking
 from .act import refused, speech_of, wish
 from .actions import (
     GROUP_ACTIONS,
@@ -68,6 +68,20 @@ class Together(Protocol):
         """The actions of each agent, in the order of ``observations``."""
 
 
+@runtime_checkable
+class TalkingTogether(Protocol):
+    """A policy that speaks for all agents at once whose turn it is."""
+
+    def say_all(
+        self,
+        observations: Sequence[Observation],
+        memories: Sequence[Hits],
+        rngs: Sequence[Random],
+        talks: Sequence[Conversation],
+    ) -> Sequence[Say | str | None]:
+        """What each agent says, in the order of ``observations``."""
+
+
 class Decided(NamedTuple):
     """What agents decided, in the order of the agents."""
 
@@ -99,16 +113,8 @@ def decide(
     ``errors`` has what was wrong with the agents' actions in the tick before. What policies ask
     their agents' memories is answered in rounds, all questions of a round together.
     """
-    tick, most = bank.tick, bank.settings.simulation.asks
-    # As _replace() does, in less time.
-    observations = [
-        type(each)._make((*each[:OF_LOOP], agent, tick, tuple(errors.get(agent, ())), (), most))
-        for agent, each in seen.items()
-    ]
-    memories = given(
-        bank,
-        [(each.agent_id, each.text if each.query is None else each.query) for each in observations],
-    )
+    most, observations = bank.settings.simulation.asks, as_seen(bank, seen, errors)
+    memories = given(bank, list(map(searched, observations)))
     generators = [rngs[agent] for agent in seen]
     decided = _decisions(policy, observations, memories.hits, generators)
     asked: list[list[tuple[str, Answer]]] = []
@@ -134,6 +140,52 @@ def decide(
         for agent, each in zip(seen, decided, strict=True)
     ]
     return Decided(observations, memories, wanted, asked)
+
+
+def as_seen(
+    bank: MemoryBank, seen: Mapping[str, Observation], errors: Mapping[str, Sequence[str]]
+) -> list[Observation]:
+    """What agents perceive, with what the loop adds; nothing was asked yet."""
+    tick, most = bank.tick, bank.settings.simulation.asks
+    # As _replace() does, in less time.
+    return [
+        type(each)._make((*each[:OF_LOOP], agent, tick, tuple(errors.get(agent, ())), (), most))
+        for agent, each in seen.items()
+    ]
+
+
+def searched(seen: Observation) -> tuple[str, str]:
+    """An agent, and what its memory is searched for."""
+    return seen.agent_id, seen.text if seen.query is None else seen.query
+
+
+def spoken(
+    policy: Talking,
+    observations: Sequence[Observation],
+    memories: Sequence[Hits],
+    rngs: Sequence[Random],
+    talks: Sequence[Conversation],
+) -> list[Say]:
+    """What agents say whose turn it is."""
+    try:
+        if isinstance(policy, TalkingTogether):
+            said: list[Any] = list(policy.say_all(observations, memories, rngs, talks))
+        else:
+            said = list(map(policy.say, observations, memories, rngs, talks))
+    except SimulationError:
+        raise
+    except Exception as error:  # a user's own policy may raise anything
+        raise failed(policy, "say", observations[0].tick, error) from error
+    result = []
+    for seen, own in zip(observations, said, strict=True):
+        whole = Say(own or "") if isinstance(own, str | None) else own
+        if not isinstance(whole, Say) or not isinstance(whole.text, str):
+            raise SimulationError(
+                f"{type(policy).__name__}.say() gave {own!r:.60} for {seen.agent_id} in tick "
+                f"{seen.tick}; a text, a Say or None is needed"
+            )
+        result.append(whole)
+    return result
 
 
 def _decisions(

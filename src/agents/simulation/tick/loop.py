@@ -12,12 +12,13 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput, SimulationError
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
-from ..protocols import NO_ARGUMENTS, Observation, Persona, Policy, World
+from ..protocols import NO_ARGUMENTS, Observation, Persona, Policy, Say, World
 from .act import Deed, act, changes_in, told_in
 from .branch_rules import NO_RULES, BranchRules
 from .decide import Together
 from .minds import Minds
 from .streams import Streams
+from .talk import Asked, converse
 from .user_code import (
     call,
     changed_metrics,
@@ -47,6 +48,9 @@ class AgentsPart(Protocol):
 
     def begin(self, tick: int) -> None:
         """Begin this tick, in its block."""
+
+    def say(self, asked: Asked) -> Mapping[str, Say]:
+        """What agents say whose turn it is in a conversation; before they decide."""
 
     def decide(self, seen: Mapping[str, Observation]) -> Mapping[str, Sequence[object]]:
         """What each agent wants to do."""
@@ -130,11 +134,12 @@ class WorldLoop:
     def _tick(self, tick: int) -> dict[str, Any]:
         world, agents, ids = self._world, self._agents, self._agent_ids
         self._streams.begin(tick)
-        seen = dict(zip(ids, observe(world, ids, tick), strict=True))
+        seen: Mapping[str, Observation] = dict(zip(ids, observe(world, ids, tick), strict=True))
         if self._personas:
             seen = {who: own._replace(persona=self._personas[who]) for who, own in seen.items()}
         if self._rules:
             seen = self._rules.heard(seen, tick)
+        seen = converse(world, agents.say, seen, tick, self._rules)
         deeds = act(world, self._streams.order(), agents.decide(seen), tick)
         counts = agents.remember(deeds, told_in(deeds), changes_in(deeds))
         self._call("end_tick")

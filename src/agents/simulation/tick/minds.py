@@ -19,16 +19,27 @@ from ...storage.interrupts import first
 from ...telling import groups, tell
 from ...telling.groups import GroupChange
 from ..kept_ticks import keep_tick, ticks_of
-from ..protocols import Flushing, Observation, Outcome, Policy
-from .act import Boards, BoardUse, Deed, change_boards, used_in
+from ..protocols import (
+    Action,
+    Conversation,
+    Flushing,
+    Observation,
+    Outcome,
+    Policy,
+    Say,
+    Talking,
+)
+from .act import Boards, BoardUse, Deed, Speech, change_boards, speech_of, used_in
 from .actions import REFUSED, refusal
 from .branch_rules import NO_RULES, BranchRules
-from .decide import Decided, decide
+from .decide import Decided, as_seen, decide, searched, spoken
 from .decision_log import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .flush import Contexts, Saving
+from .given import given
 from .reflect import reflect
 from .remember import Recorder, rate_by, save
 from .streams import Streams
+from .talk import Asked
 from .user_code import failed
 
 
@@ -54,6 +65,8 @@ class Minds:
         self._bank, self._policy, self._rules = bank, policy, rules
         self._errors: dict[str, list[str]] = {}
         """What was wrong with the agents' actions in the tick before."""
+        self._told: dict[str, list[Speech]] = {}
+        """The memories that agents told in the conversations of the tick."""
         self._contexts = Contexts(bank, agents) if settings.flush.enabled else None
         self._rate = rate_by(bank, policy)
         self._no_ops = self._reflected = self._insights = 0
@@ -95,6 +108,40 @@ class Minds:
         """Begin this tick, in its block."""
         self._bank.advance(tick)
         self.streams.begin(tick)
+        self._told = {}
+
+    def say(self, asked: Asked) -> dict[str, Say]:
+        """What agents say whose turn it is in a conversation.
+
+        It is made of what they decide by, so it does not count as a use of their memories. Memories
+        that they tell are told when they act.
+        """
+        bank, policy = self._bank, self._policy
+        if not isinstance(policy, Talking):
+            return dict.fromkeys(asked, Say())
+        seen = as_seen(bank, {who: own for who, (own, _) in asked.items()}, self._errors)
+        with bank.engine.observing():
+            hits = given(bank, list(map(searched, seen))).hits
+        rngs = [self.streams.talks[who] for who in asked]
+        talks = [talk for _, talk in asked.values()]
+        said = spoken(policy, seen, hits, rngs, talks)
+        return {
+            who: self._with_memory(who, own, talk)
+            for who, own, talk in zip(asked, said, talks, strict=True)
+        }
+
+    def _with_memory(self, agent: str, said: Say, talk: Conversation) -> Say:
+        """What an agent says, with the text of the memory that it tells."""
+        if said.memory_id is None:
+            return said
+        to = [each for each in talk.agents if each != agent]
+        told = {"to": to, "memory_id": said.memory_id}
+        action = Action("broadcast", told, f"it said so in the conversation {talk.session}")
+        speech = speech_of(self._bank, agent, action)
+        self._told.setdefault(agent, []).append(speech)
+        if said.text.strip() or speech.said is None:
+            return said
+        return said._replace(text=speech.said.content)
 
     def decide(
         self, seen: Mapping[str, Observation], policy: Policy | None = None
@@ -106,7 +153,11 @@ class Minds:
         if self._has_log:
             remembered = map(self._rules.remembered, self.decided.observations)
             self._log = DecisionLog(list(remembered), self.decided.given)
-        return dict(zip(seen, self.decided.actions, strict=True))
+        told = self._told
+        return {
+            agent: [*told[agent], *actions] if agent in told else actions
+            for agent, actions in zip(seen, self.decided.actions, strict=True)
+        }
 
     def remember(
         self,

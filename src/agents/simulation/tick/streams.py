@@ -167,7 +167,8 @@ class AgentStreams(Mapping[str, Stream]):
     The driver of a run over workers asks for none.
     """
 
-    def __init__(self, agent_ids: Sequence[str]) -> None:
+    def __init__(self, agent_ids: Sequence[str], name: str = "agent") -> None:
+        self._name = name
         self._made: dict[str, Stream | None] = dict.fromkeys(agent_ids)
         self._tick = hashlib.sha256()
 
@@ -181,7 +182,7 @@ class AgentStreams(Mapping[str, Stream]):
     def __getitem__(self, agent_id: str) -> Stream:
         stream = self._made[agent_id]
         if stream is None:
-            stream = self._made[agent_id] = Stream(f"agent\0{agent_id}")
+            stream = self._made[agent_id] = Stream(f"{self._name}\0{agent_id}")
             stream.begin(self._tick)
         return stream
 
@@ -202,12 +203,14 @@ class Streams:
         self._order = Stream("order")
         self._agent_ids = agent_ids
         self.agents = AgentStreams(agent_ids)
+        self.talks = AgentStreams(agent_ids, "talk")
+        """Those by which agents talk: what they decide draws from others."""
 
     def begin(self, tick: int) -> None:
         """Seed all generators for a tick."""
         name = f"tiermem\0{self._seed}\0{tick}\0{self._rules.future(tick)}"
         begin = hashlib.sha256(name.encode())
-        for stream in (self.world, self._order, self.agents):
+        for stream in (self.world, self._order, self.agents, self.talks):
             stream.begin(begin)
 
     def order(self) -> list[str]:

@@ -17,9 +17,10 @@ from ...errors import InvalidInput, RunError, SimulationError
 from ...memory.sources import Telling
 from ...storage.files import lock_folder, make_folder, replace_file
 from ...telling.groups import GroupChange
-from ..protocols import Observation, World
+from ..protocols import Observation, Say, World
 from ..tick.act import Boards, BoardUse, Deed
 from ..tick.minds import tick_record
+from ..tick.talk import Asked
 from . import wire
 from .carriers import Link, WorkerLost, wait_for
 from .cells import LOG, SHARDS, base_of, members, placed
@@ -110,6 +111,22 @@ class Driver:
     def begin(self, tick: int) -> None:
         """Begin this tick, in its block."""
         self.tick = tick
+
+    def say(self, asked: Asked) -> dict[str, Say]:
+        """What agents say whose turn it is; the cells begin the tick, if they have not yet."""
+        parts = [
+            self._encoded(
+                [
+                    [agent, wire.plain_talk(asked[agent][1]), *wire.plain_seen([asked[agent][0]])]
+                    for agent in members
+                    if agent in asked
+                ],
+                "observe",
+            )
+            for members in self._members
+        ]
+        said = map(wire.decode, self._all("talk", self.tick, parts=parts)[1])
+        return {agent: Say(*own) for cell in said for agent, own in cell.items()}
 
     def decide(self, seen: Mapping[str, Observation]) -> dict[str, Sequence[object]]:
         """What each agent wants to do; the frames have what the cells saw and decided."""

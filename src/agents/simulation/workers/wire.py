@@ -18,7 +18,7 @@ from ...errors import SimulationError
 from ...memory.new import FIELDS, WORLD_FIELDS
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
-from ..protocols import Action, Ask, Observation, Outcome, Persona, Remark
+from ..protocols import Action, Ask, Conversation, Observation, Outcome, Persona, Remark
 from ..tick.act import Deed, Speech, Wish
 from ..tick.decide import OF_LOOP, Decided
 from ..tick.decision_log import REFUSAL
@@ -121,6 +121,17 @@ def plain_seen(seen: Iterable[Observation]) -> list[list[Any]]:
 def seen_of(plain: Iterable[Sequence[Any]]) -> list[Observation]:
     """The observations of :func:`plain_seen`."""
     return [_whole(Observation, each) for each in plain]
+
+
+def plain_talk(talk: Conversation) -> list[Any]:
+    """A conversation, as one who speaks heard it."""
+    return list(talk)
+
+
+def talk_of(plain: Sequence[Any]) -> Conversation:
+    """The conversation of :func:`plain_talk`."""
+    talk = Conversation(*plain)
+    return talk._replace(said=[(speaker, text) for speaker, text in talk.said])
 
 
 def plain_asks(decided: Decided, agents: Sequence[str]) -> dict[str, list[list[Any]]]:

@@ -66,13 +66,33 @@ class Cell:
         self._minds.go_on()
         self._actions: list[Any] = []
         self._open = ExitStack()
+        self._has_begun = False
         self._known: dict[str, tuple[int, bytes]] = {}
         """What the driver knows of the states of the agents."""
 
+    def _begin(self, tick: int) -> None:
+        if not self._has_begun:
+            self._open.enter_context(self._minds.at_work())
+            self._minds.begin(tick)
+            self._has_begun = True
+
+    def say(self, tick: int, asked: bytes) -> bytes:
+        """Begin a tick, if it has not begun; the frame of what agents say in conversations."""
+        self._begin(tick)
+        plain = wire.decode(asked)
+        seen = wire.seen_of(own for *_, own in plain)
+        said = self._minds.say(
+            {
+                agent: (own, wire.talk_of(talk))
+                for (agent, talk, _), own in zip(plain, seen, strict=True)
+            }
+        )
+        saying = {agent: list(own) for agent, own in said.items()}
+        return wire.encode(saying, f"{type(self._policy).__name__}.say()")
+
     def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
         """Begin a tick; the frame of what the agents ask and want to do."""
-        self._open.enter_context(self._minds.at_work())
-        self._minds.begin(tick)
+        self._begin(tick)
         observations = wire.seen_of(wire.decode(seen))
         wanted = self._minds.decide(dict(zip(self.agents, observations, strict=True)), policy)
         self._actions = wire.plain_actions(
@@ -113,6 +133,7 @@ class Cell:
     def commit(self) -> dict[str, list[Any]]:
         """Commit the tick; the states that changed."""
         self._open.close()
+        self._has_begun = False
         return self.states()
 
     def states(self) -> dict[str, list[Any]]:
@@ -196,6 +217,10 @@ class Worker:
     ) -> tuple[Any, list[bytes]]:
         """Do a tick again in a cell that is behind; the states that changed."""
         return self._cells[cell].again(tick, boards, Frames(*frames)), []
+
+    def _talk(self, tick: int, *asked: bytes) -> tuple[Any, list[bytes]]:
+        cells = self._cells.values()
+        return None, [each.say(tick, own) for each, own in zip(cells, asked, strict=True)]
 
     def _decide(self, tick: int, *seen: bytes) -> tuple[Any, list[bytes]]:
         cells = self._cells.values()
