@@ -14,13 +14,23 @@ import pytest
 from agents import MemoryBank
 from agents.config.settings import LlmSettings
 from agents.errors import ConfigError, Diverged, InvalidAction, RunPaused, SimulationError
-from agents.memory.records import Hits
+from agents.memory.records import Hits, short_id
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.clients import Mem0Model
 from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.policies.model import Question
 from agents.simulation.policies.model import Reply as ModelReply
-from agents.simulation.protocols import Action, Answer, Ask, Observation, Persona, Policy, Remark
+from agents.simulation.protocols import (
+    Action,
+    Answer,
+    Ask,
+    Conversation,
+    Observation,
+    Persona,
+    Policy,
+    Remark,
+    Say,
+)
 from agents.simulation.tick.actions import as_action
 from agents.simulation.tick.loop import Loop, Together
 from agents.storage.mem0.models import ChatFailed, ChatModel
@@ -133,6 +143,26 @@ def test_the_system_message_holds_the_scenario_the_actions_and_the_form(
         assert f"- {name}: " in system
     form = '{"reason": "...", "actions": [{"name": "...", "arguments": {"...": "..."}}]}'
     assert form in system
+
+
+def test_in_a_conversation_it_says_something_and_names_a_memory_by_its_short_id(
+    server: OpenAIServer, path: Path
+) -> None:
+    talk = Conversation(["alice", "bob"], "the mill", turns=1, said=[("bob", "Well?\nSo?")])
+    with MemoryBank.ephemeral(embedder=Directions()) as bank:
+        memory = bank.agent("alice").add("the mill burned")
+        hits = bank.agent("alice").search("mill")
+        short = short_id(memory.id)
+        replies = ["no", json.dumps({"say": 3}), json.dumps({"say": "Yes", "memory_id": short})]
+        server.reply = one_after_the_other(*replies)
+        assert policy(server, path).say(SEEN, hits, Random(0), talk) == Say("Yes", memory.id)
+        server.reply = lambda _: '{"say": "", "memory_id": null}'
+        assert policy(server, path).say(SEEN, Hits(), Random(0), talk) == Say()
+    user = server.requests[0][1]["messages"][-1]["content"]
+    assert user.startswith("You are alice. You talk with bob about the mill.")
+    assert '- "bob: Well?\\nSo?"\n' in user
+    assert f"- {short} the mill burned" in user
+    assert "the last turn" in user
 
 
 def test_a_prompt_says_who_the_agent_is(server: OpenAIServer, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, final
 from ...config.load import load_settings
 from ...config.settings import LlmSettings, ReflectionSettings
 from ...memory.records import Hits, Memory
-from ..protocols import NO_ARGUMENTS, Action, Ask, Insight, Observation
+from ..protocols import NO_ARGUMENTS, Action, Ask, Conversation, Insight, Observation, Say
 from ..tick.actions import NO_OP, OWN_ACTIONS
 from .asking import Asker, Turn, check_one
 from .cassette import Cassette
@@ -19,6 +19,7 @@ from .prompts import (
     ratings_prompt,
     shown_ids,
     system_text,
+    talk_prompt,
     user_text,
 )
 from .replies import (
@@ -32,6 +33,8 @@ from .replies import (
     questions_schema,
     ratings_in,
     ratings_schema,
+    say_in,
+    talk_schema,
     with_whole_ids,
 )
 
@@ -119,6 +122,25 @@ class Llm:
         self._asker.ask([turn])
         check_one([turn])
         return turn.found
+
+    def say(self, observation: Observation, memories: Hits, rng: Random, talk: Conversation) -> Say:
+        """What one agent says in its turn."""
+        return self.say_all([observation], [memories], [rng], [talk])[0]
+
+    def say_all(
+        self,
+        observations: Sequence[Observation],
+        memories: Sequence[Hits],
+        rngs: Sequence[Random],
+        talks: Sequence[Conversation],
+    ) -> Sequence[Say]:
+        """What each agent says; it is silent if no reply is usable."""
+        turns = []
+        for seen, hits, talk in zip(observations, memories, talks, strict=True):
+            shown, prompt = shown_ids(seen, hits), talk_prompt(seen, hits, talk)
+            turns.append(self._thought(seen, prompt, "talk", talk_schema(shown), say_in(shown)))
+        self._asker.ask(turns)
+        return [Say() if turn.failure is not None else turn.found[0] for turn in turns]
 
     def reflect(
         self, observation: Observation, memories: Sequence[Memory], rng: Random

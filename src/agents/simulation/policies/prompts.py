@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...memory.context import one_line, render
 from ...memory.records import Hit, Hits, Memory, short_id
 from ...memory.tiers import Temperature, Tier
-from ..protocols import Answer, Observation, Persona
+from ..protocols import Answer, Conversation, Observation, Persona
 from .model import Messages
 
 _FORM = """\
@@ -57,11 +57,7 @@ def user_text(seen: Observation, hits: Hits) -> str:
     if persona := persona_text(seen.persona):
         parts.append(persona)
     parts.append(f"Your memories, each with its memory_id:\n{_remembered(hits)}")
-    parts.append(f"Tick {seen.tick}.")
-    if seen.text.strip():
-        parts[-1] += f" What you see:\n{seen.text}"
-    if seen.heard:
-        parts.append("What you hear:\n" + _lines([remark.text for remark in seen.heard]))
+    parts += _perceived(seen)
     if seen.errors:  # what the simulation says, not what the agent lived through
         parts.append("What was wrong with your last actions:\n" + _lines(seen.errors))
     if seen.answers:
@@ -69,6 +65,15 @@ def user_text(seen: Observation, hits: Hits) -> str:
         parts += [_answer_text(answer, shown) for answer in seen.answers]
         parts.append(f"You may ask your memory {seen.asks_left} more times in this tick.")
     return "\n\n".join(parts)
+
+
+def _perceived(seen: Observation) -> list[str]:
+    parts = [f"Tick {seen.tick}."]
+    if seen.text.strip():
+        parts[-1] += f" What you see:\n{seen.text}"
+    if seen.heard:
+        parts.append("What you hear:\n" + _lines([remark.text for remark in seen.heard]))
+    return parts
 
 
 def shown_ids(seen: Observation, hits: Hits) -> dict[str, str]:
@@ -135,6 +140,28 @@ def ask_again(messages: Messages, reply: str, problem: str) -> list[Mapping[str,
     )
     *first, last = messages
     return [*first, {**last, "content": f"{last['content']}\n\n{wrong}"}]
+
+
+# What a model is asked when it is an agent's turn in a conversation.
+
+
+def talk_prompt(seen: Observation, hits: Hits, talk: Conversation) -> str:
+    """Asks what an agent says in its turn, and whether it tells a memory."""
+    others = ", ".join(each for each in talk.agents if each != seen.agent_id)
+    about = f" about {one_line(talk.topic)}" if talk.topic.strip() else ""
+    parts = [f"You are {seen.agent_id}. You talk with {others}{about}."]
+    parts.append(f"Your memories, each with its memory_id:\n{_remembered(hits)}")
+    parts += _perceived(seen)
+    if talk.said:
+        said = [f"{speaker}: {text}" for speaker, text in talk.said]
+        parts.append("What was said so far:\n" + _lines(said))
+    left = "the last turn" if talk.turns == 1 else f"your turn, of {talk.turns} that are left"
+    parts.append(
+        f"It is {left}. Say one or two sentences of your own, or nothing. If you want the others "
+        "to remember a memory of yours as you do, give its memory_id; otherwise null.\n"
+        'Reply with JSON and nothing else, in this form: {"say": "...", "memory_id": null}'
+    )
+    return "\n\n".join(parts)
 
 
 # What a model is asked when an agent reflects. The questions are those of Park et al. (2023).

@@ -5,13 +5,13 @@ A reply in the wrong form is ValueError: a server may not know schemas, or not k
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...memory.records import Memory
 from ...memory.sources import MOST_EVIDENCE, check_importance
 from ...notes.flush import SILENT_REPLY
-from ..protocols import Action, Ask, Insight
+from ..protocols import Action, Ask, Insight, Say
 from ..tick.actions import ASK_ACTIONS, GROUP_ASKS, NAMES_OF_MEMORIES, as_action, schema_of
 from . import as_actions, check_keepable
 
@@ -56,6 +56,12 @@ def decision_schema(
     actions = {"type": "array", "maxItems": _MOST_ACTIONS, "items": {"anyOf": kinds}}
     reason = {"type": "string", "maxLength": _LONGEST_REASON}
     return _object({"reason": reason, "actions": actions})
+
+
+def talk_schema(shown: Iterable[str]) -> dict[str, Any]:
+    """What :func:`say_in` reads; ``shown`` are the ids of memories that the prompt shows."""
+    text = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+    return _object({"say": text, "memory_id": {"enum": [None, *shown]}})
 
 
 def questions_schema(most: int) -> dict[str, Any]:
@@ -115,13 +121,20 @@ def _object_in(reply: str) -> Value:
 
     The JSON may stand in a code fence, and may have other keys beside ``actions``.
     """
+    value = _object_of(reply)
+    if not isinstance(value.get("actions"), list):
+        raise ValueError(f'it is not an object with a list of "actions": {value!r:.60}')
+    check_keepable(value["actions"])
+    return value
+
+
+def _object_of(reply: str) -> Value:
     text = reply.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json")
     value = json.loads(text, parse_constant=_finite, parse_float=_finite)
-    if not isinstance(value, dict) or not isinstance(value.get("actions"), list):
-        raise ValueError(f'it is not an object with a list of "actions": {value!r:.60}')
-    check_keepable(value["actions"])
+    if not isinstance(value, dict):
+        raise ValueError(f"it is not an object: {value!r:.60}")
     return value
 
 
@@ -157,6 +170,20 @@ def with_whole_ids(actions: Sequence[Any], shown: Mapping[str, str]) -> list[Any
                 action = action._replace(arguments={**action.arguments, **changed})
         result.append(action)
     return result
+
+
+def say_in(shown: Mapping[str, str]) -> Callable[[str], list[object]]:
+    """Reads what an agent says; ValueError if the reply has no text ``say``."""
+
+    def read(reply: str) -> list[object]:
+        value = _object_of(reply)
+        text, named = value.get("say"), value.get("memory_id")
+        if not isinstance(text, str) or not isinstance(named, str | None):
+            raise ValueError(f'"say" is no text, or "memory_id" no id: {value!r:.60}')
+        check_keepable([text, named])
+        return [Say(text, shown.get(named, named) if named else None)]
+
+    return read
 
 
 def asks_in(actions: Sequence[object]) -> list[Ask]:
