@@ -20,11 +20,14 @@ from tiermem.simulation import (
     Action,
     Answer,
     Ask,
+    Conversation,
     Observation,
     Outcome,
+    Persona,
     Policy,
     Remark,
     Run,
+    Say,
     World,
 )
 from tiermem.simulation.runs.branch import read_edits
@@ -139,11 +142,13 @@ def test_the_guide_names_every_field_and_method_of_worlds_and_policies() -> None
     for first, name in rows:
         of = first.strip("` ") or of
         named.setdefault(of, []).append(name)
-    for kind in (Observation, Remark, Action, Outcome, Ask, Answer, Hit):
+    for kind in (
+        Observation, Persona, Remark, Conversation, Say, Action, Outcome, Ask, Answer, Hit,
+    ):  # fmt: skip
         assert named[kind.__name__] == [*kind._fields]
     for of, protocol in (("world", World), ("policy", Policy)):
         assert named[of] == [name for name in vars(protocol) if not name.startswith("_")]
-    assert named["a policy may have"] == ["decide_all", "flush"]
+    assert named["a policy may have"] == ["decide_all", "say", "flush"]
 
 
 def test_the_scenario_of_the_readme_is_sound(tmp_path: Path) -> None:
