@@ -189,6 +189,8 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("diff", "results:diff", "Compare two runs."),
         ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),
         ("why", "why:why", "Tell why an agent did what it did in a tick."),
+        ("ask", "interviews:ask", "Ask agents a question, as they were after a tick."),
+        ("survey", "interviews:survey", "Ask agents many questions, along many ticks."),
         ("analyse", "analyse:analyse", "Tell what spread, who told whom, what was forgotten."),
         ("inspect", "results:inspect", "Look at a run in a browser, at any tick."),
         ("report", "results:report", "Write the report and tables of a run anew."),

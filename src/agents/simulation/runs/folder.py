@@ -36,7 +36,7 @@ _OURS = frozenset(
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
         "metrics.parquet", "ticks.parquet", "decisions.parquet", "calls.parquet",
         "summary.json", "report.html",
-        "diff.svg", "error.txt", "run.seal", "shards",
+        "diff.svg", "error.txt", "run.seal", "shards", "interviews",
     }
 )  # fmt: skip
 

@@ -4,6 +4,7 @@
 config.yaml               every setting of the run, without secrets
 run.json                  what made the run, and which run it branched from
 code/                     copies of the user's own modules
+interviews/               what agents answered when they were asked
 run.seal                  says who made the run, if it has code or uses a network
 bank/                     the memories, and the record of each tick
 checkpoints/              portable files to go back to
@@ -16,7 +17,7 @@ run that was killed stands at the end of its last whole tick, and goes on as if 
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from traceback import format_exception
@@ -45,6 +46,7 @@ from ...storage.store_sync import Progress
 from ...version import __version__
 from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
+from ..policies.interview import asked
 from ..protocols import Waiting
 from ..tick.branch_rules import BranchRules
 from ..tick.loop import Loop, WorldLoop
@@ -68,6 +70,7 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
+from .interviews import Survey, survey
 from .personas import personas_of
 from .placement import (
     LOCAL,
@@ -317,6 +320,38 @@ class Run:
     def life(self, memory_id: str) -> Life:
         """Everything that happened to a memory: born, moved, given to its agent, gone."""
         return life(self.folder, memory_id)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        agent: str | Iterable[str] | None = None,
+        tick: int | None = None,
+        choice: Sequence[str] | None = None,
+        scale: tuple[int, int] | None = None,
+        number: bool = False,
+        times: int = 1,
+        assignments: Iterable[str] = (),
+        offline: bool = False,
+    ) -> Survey:
+        """What agents answer as they were after a tick: see :func:`.interviews.survey`.
+
+        The default is all agents after the last tick. The answer is one of ``choice``, a place on
+        ``scale``, a ``number``, or a text. The run does not change: an agent that was asked does
+        not remember it.
+        """
+        asks = asked(question, choice=choice, scale=scale, number=number)
+        return survey(
+            self.folder,
+            [asks],
+            ticks=[self.tick if tick is None else tick],
+            agents=[agent] if isinstance(agent, str) else agent,
+            times=times,
+            settings=self.settings,
+            assignments=assignments,
+            offline=offline,
+            say=self._say,
+        )
 
     def extend(self, ticks: int) -> None:
         """Make the run ``ticks`` long."""

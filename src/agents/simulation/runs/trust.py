@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...bank import history
 from ...config.load import load_settings
-from ...config.settings import Settings
+from ...config.settings import LlmSettings, Settings
 from ...errors import InvalidInput
 from ...storage import checkpoint
 from ...storage.files import replace_file
@@ -39,7 +39,8 @@ _SEAL = "run.seal"
 
 def seal_run(folder: Path, settings: Settings) -> None:
     """Say that a run is the user's own, unless nothing depends on that."""
-    if any(_wishes_of(folder, settings)):
+    # A model that decides nothing may be asked in an interview.
+    if any(_wishes_of(folder, settings)) or llm_wish(settings.llm):
         replace_file(folder / _SEAL, "".join(f"{seal}\n" for seal in _seals(folder)))
 
 
@@ -64,6 +65,16 @@ def check_run(
     if not (replay or is_parent):
         with contextlib.suppress(OSError):  # it stays trusted as it was
             seal_run(folder, settings)  # the code may have been mended, or the folder copied
+
+
+def check_asking(folder: Path, own: Settings, llm: LlmSettings) -> None:
+    """Refuse to ask a language model that the settings of an untrusted run name, or a part of it.
+
+    ``own`` are the run's settings, and ``llm`` says who is asked.
+    """
+    wish = llm_wish(llm)
+    if wish and (own.llm.provider or own.llm.config) and not is_trusted_run(folder):
+        raise refusal(folder, wish)
 
 
 def trust(path: str | PathLike[str]) -> list[str]:
