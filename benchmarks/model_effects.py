@@ -146,10 +146,7 @@ def experiment(model: str, over: str, pairs: int, seed: int) -> tuple[Effect, st
             {
                 "seed": seed,
                 "storage": {"sync": "manual"},
-                "llm": {
-                    "provider": "openai",
-                    "config": {"model": "m", "openai_base_url": server.url, "api_key": "none"},
-                },
+                "llm": {"base_url": server.url, "model": "m", "temperature": 1.0},
                 "simulation": {
                     "world": "wells:Wells", "world_options": {"lift": LIFT}, "policy": "llm",
                     "policy_options": {"concurrency": 1}, "agents": ["w0", "w1", "w2"],
@@ -163,8 +160,7 @@ def experiment(model: str, over: str, pairs: int, seed: int) -> tuple[Effect, st
             (known,) = [m for m in run.bank.agent("w0").all() if m.content.startswith("The water")]
         many: dict[str, Any] = {} if over == "one run" else {over: pairs}
         out = Path(scratch) / "effect"
-        key = "llm.config.api_key=none"
-        found = effect(folder, at=AT, forget=FORGETS, set=key, out=out, workers=1, **many)
+        found = effect(folder, at=AT, forget=FORGETS, out=out, workers=1, **many)
         return found, known.content.split()[-1]
 
 

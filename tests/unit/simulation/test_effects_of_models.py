@@ -55,7 +55,7 @@ class Wells:
 '''
 TICKS, AT = 6, 2
 FORGET: dict[str, Any] = {
-    "at": AT, "forget": "ann:north well is dry", "set": "llm.config.api_key=k", "workers": 1,
+    "at": AT, "forget": "ann:north well is dry", "workers": 1,
 }  # fmt: skip
 PLACEBO = Placebo(decisions=8, differing=3, reached=2)
 SAME = Placebo(decisions=8, differing=0, reached=0)
@@ -76,12 +76,12 @@ def coin() -> Callable[[dict[str, Any]], str]:
 
 def made(place: Path, url: str = "") -> Path:
     (place / "wells.py").write_text(WORLD)
-    config = {"openai_base_url": url, "model": "m", "api_key": "k"}
+    model = {"base_url": url, "model": "m", "seed": 5}
     llm = {"policy": "llm", "policy_options": {"pause": 0, "concurrency": 1}} if url else {}
     settings = load_settings(
         {
             "storage": {"sync": "manual"},
-            "llm": {"provider": "openai", "config": config} if url else {},
+            "llm": model if url else {},
             "simulation": {
                 "world": "wells:Wells", "agents": ["ann", "bob"], "ticks": TICKS, **llm,
             },
@@ -183,8 +183,9 @@ def test_a_model_without_chance_shows_its_effect_in_one_run_and_in_a_ranking(
     with OpenAIServer(obeys) as server:
         run = made(tmp_path, server.url)
         found = effect(run, **FORGET, out=tmp_path / "effect")
-        key = "llm.config.api_key=k"
-        ranked = which(run, "thirst", budget=1, secrets=[key], out=tmp_path / "which", workers=1)
+        seeds = {body["seed"] for _, body in server.requests}
+        ranked = which(run, "thirst", budget=1, out=tmp_path / "which", workers=1)
+    assert seeds == {5, 6}  # a model with a seed would repeat itself in the placebo
     assert found.difference("thirst")["mean"] == TICKS - AT
     assert found.difference("thirst")["verdict"] == ALIKE
     assert found.placebo == (2 * (TICKS - AT), 0, 0)

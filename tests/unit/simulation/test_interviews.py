@@ -24,7 +24,7 @@ TEXT = asked("Why?", name="why")
 
 def made(place: Path, url: str = "") -> Path:
     """A run whose agents follow rules; with a server, the run's settings name a model."""
-    llm = {"provider": "openai", "config": {"openai_base_url": url, "model": "m", "api_key": "k"}}
+    llm = {"base_url": url, "model": "m", "seed": 5}
     settings = load_settings(
         {
             "seed": 7,
@@ -202,11 +202,10 @@ def test_an_agent_answers_as_it_was_and_the_answer_is_recorded(tmp_path: Path) -
     with OpenAIServer(answers) as server:
         run = made(tmp_path, server.url)
         before = files(run)
-        key = ["llm.config.api_key=k"]
-        curve = survey(run, [SCALE, TEXT], ticks=[1, TICKS], times=2, assignments=key)
+        curve = survey(run, [SCALE, TEXT], ticks=[1, TICKS], times=2)
         asked_for = len(server.requests)
         prompts = [body["messages"][-1]["content"] for _, body in server.requests]
-        again = survey(run, [SCALE, TEXT], ticks=[1, TICKS], times=2, assignments=key)
+        again = survey(run, [SCALE, TEXT], ticks=[1, TICKS], times=2)
         assert len(server.requests) == asked_for == 2 * 2 * 4 * 2
     assert again == curve
     assert survey(run, [SCALE, TEXT], ticks=[1, TICKS], times=2, offline=True) == curve
@@ -217,8 +216,7 @@ def test_an_agent_answers_as_it_was_and_the_answer_is_recorded(tmp_path: Path) -
     sums = {tick: sum(row["value"] or 0 for row in curve.rows if row["tick"] == tick)
             for tick in (1, TICKS)}  # fmt: skip
     assert sums[1] < sums[TICKS]  # they remember more by then
-    kept = "".join(path.read_text() for path in (run / "interviews").rglob("*.json*"))
-    assert '"k"' not in kept
+    assert {body["seed"] for _, body in server.requests} == {5, 6}  # a repetition has its own
     curve.write(tmp_path / "out")
     table = rows_of(tmp_path / "out" / "curve.parquet")
     assert table == curve.curve()
@@ -239,7 +237,7 @@ def test_a_strangers_run_asks_no_model_that_it_names(tmp_path: Path) -> None:
 def test_an_open_run_is_asked_and_an_answer_of_another_kind_is_none(tmp_path: Path) -> None:
     with OpenAIServer(lambda _: '{"answer": "x"}') as server:
         run = made(tmp_path, server.url)
-        with Run.open(run, ["llm.config.api_key=k"]) as opened:
+        with Run.open(run) as opened:
             said = opened.ask("Why?", agent="agent_00", tick=1)
             sure = opened.ask("How sure?", scale=(1, 7))
     assert said.answers == ["x"]

@@ -112,9 +112,9 @@ def _arm(run: Run, at: int, stopped: str, keep: bool) -> Arm:
 
 
 def _other_seed(parent: Path, anew: int) -> list[str]:
-    """Another seed for a model that has one: it would give the same answers again."""
-    seed = read_folder(parent)[0].llm.config.get("seed")
-    return [f"llm.config.seed={seed + anew}"] if anew and isinstance(seed, int) else []
+    """Another seed for a model that has one: with the same, it would answer the same."""
+    seed = read_folder(parent)[0].llm.seed
+    return [f"llm.seed={seed + anew}"] if anew and seed is not None else []
 
 
 def check_null(original: Path, null: Path, at: int) -> None:

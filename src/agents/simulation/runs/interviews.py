@@ -21,10 +21,9 @@ from ...config.settings import Settings
 from ...errors import ConfigError, Diverged, InvalidInput, RunError, RunPaused
 from ...memory.words import number
 from ...storage.files import lock_folder, make_folders, replace_file
-from ...storage.mem0.models import ChatModel
-from ..policies.asking import DEFAULT_TIMEOUT, Asker, Turn
+from ..policies.asking import Asker, Turn
 from ..policies.cassette import Cassette
-from ..policies.clients import Mem0Model
+from ..policies.clients import model_of
 from ..policies.interview import Answer, Asked
 from ..policies.model import Question
 from ..policies.prompts import persona_text
@@ -39,7 +38,10 @@ from .trust import check_asking
 
 FOLDER = "interviews"
 _OPTIONS = ("retries", "timeout", "concurrency", "pause")
-_NOT_THE_MODEL = ("patience", "on_failure", "prices", "budget")
+_NOT_THE_MODEL = (
+    "patience", "on_failure", "prices", "budget", "timeout", "concurrency", "threads",
+    "requests_per_minute", "tokens_per_minute",
+)  # fmt: skip
 """Settings that say nothing of who answers."""
 _MOST_TIMES = 1_000
 _FILES = ("answers.csv", "answers.parquet", "curve.csv", "curve.parquet", "survey.html")
@@ -140,7 +142,7 @@ def survey(
     """Ask agents of a run, each question by itself, as they were after each of the ticks.
 
     The default is all agents, after the last tick. The model is that of the run's ``settings``, by
-    default those in its folder, with ``assignments`` such as ``llm.provider=openai`` on top. With
+    default those in its folder, with ``assignments`` such as ``llm.base_url=…`` on top. With
     ``times``, each question is asked so often. With ``offline``, an answer that is not recorded is
     an error.
     """
@@ -153,6 +155,7 @@ def survey(
     if not offline:
         check_asking(folder, own, settings.llm)
     with RunRecord.read(folder) as record:
+        everybody = record.agents
         names = _chosen(folder, record, agents)
         after = [record.last] if ticks is None else list(dict.fromkeys(ticks))
         if not after or not questions:
@@ -162,7 +165,7 @@ def survey(
     with _recorded(folder, settings, offline) as cassette:
         for tick, asked in zip(after, put, strict=True):
             turns = [
-                _answered(settings, cassette(time), tick, asked, say)
+                _answered(settings, everybody, cassette(time), time, tick, asked, say)
                 for time in range(1, times + 1)
             ]
             for at, each in enumerate(asked):
@@ -188,7 +191,7 @@ def _with(own: Settings, assignments: Iterable[str]) -> Settings:
             raise ConfigError(
                 f"--set {text.partition('=')[0]}: an interview changes nothing of a run but who is "
                 "asked",
-                hint="give settings of the language model, such as llm.provider=openai",
+                hint="give settings of the language model, such as llm.base_url=…",
             )
     return load_settings(own, assignments=texts)
 
@@ -232,13 +235,13 @@ def _recorded(
     Without a model in the settings they are those of the one model that was asked before.
     """
     home, llm = folder / FOLDER, settings.llm
-    if llm.provider is None:
+    if not llm.is_set:
         known = sorted(each.parent for each in home.glob("*/model.json"))
         if len(known) != 1:
             asked = "this run was asked with several" if known else "nothing is recorded"
             raise ConfigError(
                 f"no language model is configured, and {asked}",
-                hint="give one: --set llm.provider=openai --set llm.config.model=…",
+                hint="give one: --set llm.base_url=… --set llm.model=…, or llm.provider=local",
             )
         yield lambda time: Cassette(known[0] / f"repetition-{time:04}.jsonl", replay=True)
         return
@@ -266,13 +269,16 @@ def _recorded(
 
 
 def _answered(
-    settings: Settings, cassette: Cassette, tick: int, put: Sequence[_Put], say: Say
-) -> list[Turn]:
+    settings: Settings, everybody: Sequence[str], cassette: Cassette, time: int, tick: int,
+    put: Sequence[_Put], say: Say,
+) -> list[Turn]:  # fmt: skip
     """Ask all agents their questions once, and wait for the answers."""
     options = settings.simulation.policy_options
     own: dict[str, Any] = {name: options[name] for name in _OPTIONS if name in options}
-    model = Mem0Model(ChatModel(settings.llm, timeout=own.get("timeout", DEFAULT_TIMEOUT)))
-    asker = Asker(model, cassette, replace(settings.llm, on_failure="stop"), **own)
+    llm = replace(settings.llm, on_failure="stop")
+    if llm.seed is not None:  # with the same seed, a repetition would be answered the same
+        llm = replace(llm, seed=llm.seed + time - 1)
+    asker = Asker(model_of(llm, everybody, own.get("timeout", llm.timeout)), cassette, llm, **own)
     asker.say = say
     turns = [Turn(tick, each.agent, each.question, each.asked.read) for each in put]
     try:
@@ -284,7 +290,7 @@ def _answered(
     except Diverged as error:
         raise RunError(
             f"an answer is not recorded: {error.why}",
-            hint="let a model be asked: without --offline, and with llm.provider set",
+            hint="let a model be asked: without --offline, and with llm.base_url or llm.provider",
         ) from None
     return turns
 

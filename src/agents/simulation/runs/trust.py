@@ -73,7 +73,7 @@ def check_asking(folder: Path, own: Settings, llm: LlmSettings) -> None:
     ``own`` are the run's settings, and ``llm`` says who is asked.
     """
     wish = llm_wish(llm)
-    if wish and (own.llm.provider or own.llm.config) and not is_trusted_run(folder):
+    if wish and (own.llm.is_set or own.llm.config) and not is_trusted_run(folder):
         raise refusal(folder, wish)
 
 

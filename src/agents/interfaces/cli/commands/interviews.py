@@ -53,7 +53,7 @@ def ask(
 
     The run does not change, and no agent remembers that it was asked. The answers are recorded in
     the run's folder: the same question is not asked a second time. A run whose agents follow rules
-    needs a language model: --set llm.provider=… --set llm.config.model=…
+    needs a language model: --set llm.base_url=… --set llm.model=…
     """
     from ....simulation.policies.interview import asked
 
