@@ -15,11 +15,13 @@ from agents import MemoryBank
 from agents.config.settings import LlmSettings
 from agents.errors import ConfigError, Diverged, InvalidAction, RunPaused, SimulationError
 from agents.memory.records import Hits, short_id
+from agents.simulation.policies.asking import Asker, Turn
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.clients import Mem0Model
 from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.policies.model import Question
 from agents.simulation.policies.model import Reply as ModelReply
+from agents.simulation.policies.replies import actions_in
 from agents.simulation.protocols import (
     Action,
     Answer,
@@ -367,6 +369,22 @@ def test_what_others_were_answered_is_kept_when_the_run_is_paused(
     with pytest.raises(RunPaused):
         run(policy(server, path, llm=IMPATIENT), ticks=1)
     assert {line["agent"] for line in recorded(path)} == {"bob", "carol"}
+
+
+@pytest.mark.parametrize(("temperature", "calls"), [(0, 2), (0.5, 6)])
+def test_equal_questions_of_a_tick_are_asked_once_if_the_model_is_greedy(
+    server: OpenAIServer, path: Path, temperature: float, calls: int
+) -> None:
+    first = [{"role": "user", "content": "Who are you?"}]
+    server.reply = lambda asked: WAVES if "no use" in json.dumps(asked) else "not JSON"
+    own = LlmSettings(temperature=temperature)
+    model = chat_model(server.url, LONG)
+    for replay in (False, True):
+        turns = [Turn(3, agent, Question(first), actions_in) for agent in ("alice", "bob", "carol")]
+        Asker(model, Cassette(path, replay), own).ask(turns)
+        assert [turn.found for turn in turns] == [[WAVE]] * 3
+    assert len(server.requests) == calls
+    assert [line.get("shared") for line in recorded(path)].count(True) == 6 - calls
 
 
 def test_a_question_that_is_passed_over_is_a_no_op_also_in_a_replay(

@@ -7,6 +7,7 @@ over, as ``llm.on_failure`` says.
 
 import heapq
 import itertools
+import json
 import queue
 import threading
 import time
@@ -95,10 +96,11 @@ class Asker:
     """Asks ``model`` for many turns, up to ``concurrency`` at once.
 
     It does not ask a question that the cassette holds, so the same cassette gives the same answers.
-    After an answer in the wrong form there are at most ``retries`` more attempts, which show the
-    model that answer and say what is wrong with it. A call without an answer, also after
-    ``timeout`` seconds, is no attempt: it is made again after ``pause`` seconds, then after twice
-    as long each time, or when the server says, for ``settings.patience`` seconds.
+    At temperature 0, equal questions of a tick are asked once. After an answer in the wrong form
+    there are at most ``retries`` more attempts, which show the model that answer and say what is
+    wrong with it. A call without an answer, also after ``timeout`` seconds, is no attempt: it is
+    made again after ``pause`` seconds, then after twice as long each time, or when the server says,
+    for ``settings.patience`` seconds.
     """
 
     def __init__(
@@ -145,9 +147,37 @@ class Asker:
         stays away; the answers that came are in the cassette.
         """
         undecided = [turn for turn in turns if not self._recall(turn)]
-        if undecided:
-            self._model.prepare()
-            self._ask(undecided)
+        if not undecided:
+            return
+        self._model.prepare()
+        asking: dict[object, Turn] = {}
+        others = [asking.setdefault(self._alike(turn), turn) for turn in undecided]
+        self._ask([*asking.values()])
+        for turn, other in zip(undecided, others, strict=True):
+            if not turn.is_over:
+                self._share(turn, other)
+
+    def _alike(self, turn: Turn) -> object:
+        """What turns have in common that get the same answer; a turn alone, if there is chance."""
+        own = self._settings.of(turn.agent)
+        if own.config.get("temperature", own.temperature) != 0:
+            return turn
+        schema = json.dumps(turn.question.schema, sort_keys=True)
+        return own, turn.prompt_hash, schema, turn.question.kind
+
+    def _share(self, turn: Turn, other: Turn) -> None:
+        """Decide a turn by the answers that another agent got to the same question."""
+        while not self._recall(turn):
+            key = turn.tick, other.agent, turn.prompt_hash, turn.attempt
+            found = self._cassette.find(*key, passed_over=True)
+            if found is None:
+                raise RuntimeError(f"the answers of {other.agent} are not in the cassette")
+            own = found._replace(
+                agent=turn.agent, shared=True, read=None, cached=None, written=None, seconds=None
+            )
+            if own.reply is None:
+                self._passed.add(own.key)
+            self._take(turn, self._cassette.record(own))
 
     def _recall(self, turn: Turn) -> bool:
         """Whether the cassette decides a turn. It may hold only the first attempts."""
@@ -202,10 +232,11 @@ class Asker:
                 ready.append(heapq.heappop(later)[2])
             for number in [each for each in running if not _is_needed(*calls[each])]:
                 del running[number]  # another call was faster
-            while ready and len(running) < self._concurrency and pausing is None:
+            may_ask = pausing is None and now >= self._quiet_until
+            while may_ask and ready and len(running) < self._concurrency:
                 turn, number = ready.popleft(), next(numbers)
-                if turn.is_over:  # a late answer decided it
-                    continue
+                if turn.is_over or (turn, turn.attempt) in map(calls.get, running):
+                    continue  # a late answer decided it, or made it ask again
                 if (seconds := self._wait(turn)) > 0:
                     heapq.heappush(later, (now + seconds, number, turn))
                     continue
@@ -213,6 +244,8 @@ class Asker:
                 arguments = (self._model, turn.question, number, answers)
                 threading.Thread(target=_call, args=arguments, daemon=True).start()
             until = [*running.values(), *(due for due, *_ in later[:1])]
+            if ready and now < self._quiet_until:
+                until.append(self._quiet_until)
             if not until:
                 continue
             try:
