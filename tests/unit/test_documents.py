@@ -190,7 +190,7 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
             settings = load_settings(path, base={"simulation": {"world": "market"}})
             check_scenario(settings, [])
             kinds.append(settings.simulation.policy)
-    assert kinds == ["rules", "scripted", "llm", "edits", "sweep"]
+    assert kinds == ["rules", "scripted", "llm", "rules", "edits", "sweep"]
 
 
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)

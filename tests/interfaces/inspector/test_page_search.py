@@ -109,8 +109,10 @@ def _deeds(folder: Path, last: int) -> list[tuple[int, str, str, str]]:
             for agent, kept in zip(AGENTS, unpack(data, row.retrieved, AGENTS), strict=True):
                 texts = [] if kept.query is None else [("query", kept.query)]
                 texts += [("asked", each[0]) for each in kept.asked]
-                for name, arguments, result, _ in kept.did:
+                for place, (name, arguments, result, _) in enumerate(kept.did):
                     words = f"{name} {orjson.dumps(arguments).decode()}" if arguments else name
+                    if (reason := kept.reason(place)) is not None:
+                        words = f"{words}, because: {reason}"
                     texts.append(("did" if result == 0 else RESULTS[result], str(words)))
                 found += [(tick, agent, *each) for each in texts]
     return found

@@ -129,11 +129,12 @@ def test_hearsay_of_the_heralds_word_is_a_voice_like_any_other() -> None:
             lie = bank.agent(f"liar_{number}").add("the north bridge is closed")
             bank.agent(f"liar_{number}").tell("alice", lie.id)
         hits = alice.search("is the north bridge open or closed?")
-        assert Rumor.rules().decide(asked, hits, Random(1))[0] == Action("answer", {"holds": False})
+        (answer, *_) = Rumor.rules().decide(asked, hits, Random(1))
+        assert (answer.name, answer.arguments) == ("answer", {"holds": False})
         alice.add(f"{HERALD} says the north bridge is open")
         hits = alice.search("is the north bridge open or closed?")
         answer, tell = Rumor.rules().decide(asked, hits, Random(1))
-        assert answer == Action("answer", {"holds": True})
+        assert (answer.name, answer.arguments) == ("answer", {"holds": True})
         assert (tell.name, tell.arguments["to"]) == ("tell", "bob")
 
 

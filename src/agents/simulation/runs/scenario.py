@@ -176,7 +176,7 @@ def own_actions(settings: Settings, world: World) -> dict[str, str]:
     if chosen == "all":
         return known
     if chosen == "few":
-        turned_on = {*GROUP_ACTIONS, *SESSION_ACTIONS}
+        turned_on = {*GROUP_ACTIONS, *GROUP_ASKS, *SESSION_ACTIONS}
         if settings.flush.enabled:
             turned_on.add("append_note")
         if callable(getattr(world, "may_tell", None)):
