@@ -139,3 +139,16 @@ def test_what_was_passed_over_is_asked_again_from_its_first_tick_on(
     assert asked[1] >= 1
     assert tiermem("replay", "r", "-q").code == 0
     assert resume(tiermem, "--retry-failed").code == 0
+
+
+def test_a_dry_run_asks_nobody_and_estimates_what_the_run_would_read(
+    tiermem: Command, run: Callable[..., Any], server: OpenAIServer
+) -> None:
+    dry = run("--dry-run", "--ticks", 9, "--set", PRICES, "--json")
+    assert (dry.code, server.requests, Path("r").exists()) == (0, [], False)
+    assert (dry.json["calls"], dry.json["by_kind"]) == (18, {"decision": 18})
+    server.reply = lambda _: json.dumps({"actions": []})
+    assert run("--ticks", 9, "--set", PRICES).code == 0
+    assert dry.json["read"] == pytest.approx(summary()["calls"]["read"], rel=0.1)
+    assert dry.json["cost"] > 0
+    assert "about 18 calls in 9 ticks" in run("--dry-run", "--ticks", 9).out

@@ -16,6 +16,7 @@ from ...storage.mem0.store import check_providers
 from ..policies.cassette import Cassette
 from ..policies.clients import model_of
 from ..policies.llm import Llm
+from ..policies.model import Model
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..tick import user_code
@@ -112,8 +113,14 @@ def set_up(world: World, settings: Settings, *folders: Path) -> None:
     user_code.set_up(world, streams.world, agents, personas_of(settings, *folders))
 
 
-def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: Path) -> Policy:
-    """The policy that the settings name."""
+def make_policy(
+    settings: Settings,
+    world: World,
+    cassette: Cassette,
+    *folders: Path,
+    model: Model | None = None,
+) -> Policy:
+    """The policy that the settings name; ``model`` stands in the place of the language model."""
     name, options = settings.simulation.policy, dict(settings.simulation.policy_options)
     where = "simulation.policy_options"
     if name == "rules":
@@ -133,7 +140,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
                 hint="set llm.base_url and llm.model, or llm.provider (local, or one of mem0's)",
             )
         seconds = options.get("timeout", settings.llm.timeout)
-        model = model_of(settings.llm, settings.simulation.agent_ids(), seconds)
+        named = model_of(settings.llm, settings.simulation.agent_ids(), seconds)
         actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
         known = getattr(world, "action_arguments", {})
@@ -142,7 +149,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
             where,
             Llm,
             options,
-            model,
+            model or named,
             cassette,
             actions,
             own,

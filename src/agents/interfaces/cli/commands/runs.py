@@ -85,6 +85,13 @@ def run(
     engine: EngineName = None,
     workers: Workers = None,
     address: Address = None,
+    dry_run: Annotated[
+        bool,
+        Option(
+            "--dry-run",
+            help="Make no run: estimate how often it would ask its language model, and the tokens.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -109,6 +116,9 @@ def run(
 
     settings = load(flags(preset, assignments))
     chosen = engine_of(settings, engine, workers, address)
+    if dry_run:
+        _estimate(settings, scenario.parent, as_json)
+        return
     folder = out or Path("runs") / f"{scenario.stem}-{settings.seed}"
     with (
         Screen(quiet=quiet or as_json) as screen,
@@ -118,6 +128,27 @@ def run(
     ):
         tell_idle(preset, assignments, load, screen.say)
         _go_on(new, screen, as_json)
+
+
+def _estimate(settings: "Settings", place: Path, as_json: bool) -> None:
+    """Say what a run would ask its language model."""
+    from ....simulation.runs.estimate import WRITTEN, estimate
+
+    with redirect_stdout(sys.stderr):  # what a world prints
+        found = estimate(settings, [place])
+    if as_json:
+        echo_json(found)
+        return
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found["by_kind"].items())
+    say(f"about {found['calls']:,} calls in {found['ticks']:,} ticks" + (kinds and f" ({kinds})"))
+    say(f"about {found['read']:,} tokens read, {found['written']:,} written, {WRITTEN} each")
+    if found["calls"]:
+        cost = found["cost"]
+        say("llm.prices has no price for it" if cost is None else f"cost about {cost:,.6g}")
+        say(
+            f"going by its first {found['tried']} ticks, in which agents did nothing: agents that "
+            "act remember more, and read more"
+        )
 
 
 def _check_no_sweep(file: Path) -> None:
