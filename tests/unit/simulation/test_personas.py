@@ -9,6 +9,7 @@ import pytest
 
 from agents import ConfigError
 from agents.config.load import load_settings
+from agents.simulation.policies.template import DEFAULT
 from agents.simulation.protocols import Persona
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.personas import personas_of
@@ -74,6 +75,7 @@ def of(given: Any, agents: Any = ("ann", "bob"), seed: int = 3) -> dict[str, Per
     return personas_of(load_settings(values))
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_table_and_goes_on_without_the_original(tmp_path: Path) -> None:
     folder = made(tmp_path, "run")
     (tmp_path / "people.csv").unlink()
@@ -100,6 +102,24 @@ def test_workers_know_the_personas(tmp_path: Path) -> None:
     with Run.open(results[1], engine=engine(2)) as run:
         run.extend(6)
         assert [each["metrics"]["left"] for each in run.advance(6)] == [6, 8]
+
+
+def test_a_run_keeps_the_template_of_its_prompts(tmp_path: Path) -> None:
+    options = {"template": "own.md"}
+    settings = scenario(tmp_path, policy="llm", policy_options=options)
+    settings = load_settings(
+        settings, overrides={"llm": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
+    )
+    with pytest.raises(ConfigError, match=r"template: there is no file 'own\.md' in "):
+        Run.create(tmp_path / "run", settings, scenario=tmp_path)
+    (tmp_path / "own.md").write_text(DEFAULT + "{roll}")
+    with pytest.raises(ConfigError, match=r"template: there is no part \{roll\}"):
+        Run.create(tmp_path / "run", settings, scenario=tmp_path)
+    (tmp_path / "own.md").write_text(DEFAULT)
+    Run.create(tmp_path / "run", settings, scenario=tmp_path).close()
+    (tmp_path / "own.md").unlink()
+    assert (tmp_path / "run" / "code" / "own.md").read_text() == DEFAULT
+    Run.open(tmp_path / "run").close()
 
 
 def test_a_list_a_csv_and_a_parquet_file_say_the_same(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.policies.model import Question
 from agents.simulation.policies.model import Reply as ModelReply
 from agents.simulation.policies.replies import actions_in
+from agents.simulation.policies.template import DEFAULT
 from agents.simulation.protocols import (
     Action,
     Answer,
@@ -165,6 +166,35 @@ def test_in_a_conversation_it_says_something_and_names_a_memory_by_its_short_id(
     assert '- "bob: Well?\\nSo?"\n' in user
     assert f"- {short} the mill burned" in user
     assert "the last turn" in user
+
+
+def test_a_template_puts_the_parts_of_a_prompt_in_its_own_order(
+    server: OpenAIServer, path: Path
+) -> None:
+    template = "Be brief. {role}\n{persona}\n---\n# Now\n{situation}\n{memories}\n\n{actions}\n"
+    decide(policy(server, path, template=template, system="You sing."))
+    system, user = prompt(server)
+    assert system == "Be brief. You sing.\nYou are alice."
+    assert user.startswith("# Now\nTick 3. What you see:\na street\nYour memories, each with")
+    assert user.endswith("An empty list means that you do nothing.")
+    decide(policy(server, path, template="{role}\n\n{persona}{actions}{memories}{situation}"))
+    (only,) = server.requests[-1][1]["messages"]
+    assert only["role"] == "user"
+    assert only["content"].startswith("You are alice.What you can do:")
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{role}{actions}{persona}{memories}", r"template: \{situation\} is missing"),
+        (DEFAULT + "{rolle}", r"template: there is no part \{rolle\}; the parts are \{role\}, "),
+        (DEFAULT + "{role}", r"template: \{role\} is in it twice"),
+        (DEFAULT + "---\n", r"template: it has two lines ---"),
+    ],
+)
+def test_a_wrong_template_is_refused(path: Path, template: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        policy(NOBODY, path, template=template)
 
 
 def test_a_prompt_says_who_the_agent_is(server: OpenAIServer, path: Path) -> None:

@@ -13,14 +13,14 @@ from .asking import Asker, Turn, check_one
 from .cassette import Cassette
 from .model import Kind, Model, Question
 from .prompts import (
+    actions_text,
     insights_prompt,
+    own_parts,
     persona_text,
     questions_prompt,
     ratings_prompt,
     shown_ids,
-    system_text,
     talk_prompt,
-    user_text,
 )
 from .replies import (
     actions_in,
@@ -37,6 +37,7 @@ from .replies import (
     talk_schema,
     with_whole_ids,
 )
+from .template import DEFAULT, Template
 
 _FLUSH_ATTEMPTS = 2
 
@@ -51,7 +52,8 @@ class Llm:
     ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name, and what
     the model is offered; ``arguments`` has the JSON schemas of arguments of the world's actions, by
     action and argument. ``can_ask`` says whether questions to an agent's memory are answered; None:
-    if they are offered. ``system`` is the scenario's own text. ``reflection`` says how many
+    if they are offered. ``system`` is the scenario's own text, ``template`` the text that puts the
+    parts of a decision's prompt together. ``reflection`` says how many
     questions and insights a reflection has, ``llm`` what is done while the model is away.
     """
 
@@ -67,6 +69,7 @@ class Llm:
         arguments: Mapping[str, Mapping[str, Any]] = NO_ARGUMENTS,
         can_ask: bool | None = None,
         system: str = "",
+        template: str = DEFAULT,
         retries: int = 2,
         timeout: float | None = None,
         concurrency: int | None = None,
@@ -76,7 +79,9 @@ class Llm:
             model, cassette, llm, retries=retries, timeout=timeout, concurrency=concurrency,
             pause=pause,
         )  # fmt: skip
-        self._system = system_text(system, world_actions, own_actions)
+        self._template = Template(template)
+        actions = actions_text(world_actions, own_actions)
+        self._parts = {"role": system.strip(), "actions": actions}
         self._schema = decision_schema(world_actions, own_actions, arguments)
         self._can_ask = "search_memory" in own_actions if can_ask is None else can_ask
         self._scenario = system.strip()
@@ -97,7 +102,7 @@ class Llm:
     ) -> Sequence[Sequence[Action] | Sequence[Ask]]:
         """The actions of each agent, or its questions, in the order of ``observations``."""
         turns = [
-            self._decision(seen, hits, user_text(seen, hits), "decision", actions_in)
+            self._decision(seen, hits, "", "decision", actions_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._asker.ask(turns)
@@ -116,8 +121,7 @@ class Llm:
         After two attempts it is ChatFailed. A second call fails at once: the cassette holds both
         attempts.
         """
-        text = f"{user_text(observation, memories)}\n\n{prompt}"
-        turn = self._decision(observation, memories, text, "flush", actions_to_save)
+        turn = self._decision(observation, memories, prompt, "flush", actions_to_save)
         turn.attempts = _FLUSH_ATTEMPTS
         self._asker.ask([turn])
         check_one([turn])
@@ -192,12 +196,14 @@ class Llm:
         self,
         seen: Observation,
         hits: Hits,
-        text: str,
+        prompt: str,
         kind: Kind,
         read: Callable[[str], list[Any]],
     ) -> Turn:
         shown = shown_ids(seen, hits)
-        messages = [_system(self._system), {"role": "user", "content": text}]
+        messages = self._template.messages({**self._parts, **own_parts(seen, hits)})
+        if prompt:
+            messages[-1]["content"] += f"\n\n{prompt}"
         question = Question(messages, self._schema, kind)
         return Turn(
             seen.tick, seen.agent_id, question, lambda reply: with_whole_ids(read(reply), shown)

@@ -20,18 +20,15 @@ _MOST_OF_A_REPLY = 500
 """The characters of a wrong reply that are shown to the model again."""
 
 
-# What a model is asked when an agent decides. A part that changes less often stands before one that
-# changes more often: a server that keeps the beginning of prompts need not read it again.
+# What a model is asked when an agent decides, as the parts of its template.
 
 
-def system_text(
-    system: str, world_actions: Mapping[str, str], own_actions: Mapping[str, str]
-) -> str:
-    """The scenario's own text, the actions by name with their descriptions, and the form.
+def actions_text(world_actions: Mapping[str, str], own_actions: Mapping[str, str]) -> str:
+    """The actions by name with their descriptions, and the form of a reply.
 
     It is the same for all agents in all ticks.
     """
-    parts = [system.strip()] if system.strip() else []
+    parts = []
     if world_actions:
         parts.append("What you can do:\n" + _listed(world_actions))
     if own_actions:
@@ -48,23 +45,24 @@ def _listed(actions: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {description}" for name, description in actions.items())
 
 
-def user_text(seen: Observation, hits: Hits) -> str:
+def own_parts(seen: Observation, hits: Hits) -> dict[str, str]:
     """Who an agent is, its memories with their short ids, and what it perceives in this tick.
 
     Pinned memories come first, then hot ones, both in the order in which they were made.
     """
-    parts = [f"You are {seen.agent_id}."]
-    if persona := persona_text(seen.persona):
-        parts.append(persona)
-    parts.append(f"Your memories, each with its memory_id:\n{_remembered(hits)}")
-    parts += _perceived(seen)
+    who = [f"You are {seen.agent_id}.", persona_text(seen.persona)]
+    parts = _perceived(seen)
     if seen.errors:  # what the simulation says, not what the agent lived through
         parts.append("What was wrong with your last actions:\n" + _lines(seen.errors))
     if seen.answers:
         shown = shown_ids(seen, hits)
         parts += [_answer_text(answer, shown) for answer in seen.answers]
         parts.append(f"You may ask your memory {seen.asks_left} more times in this tick.")
-    return "\n\n".join(parts)
+    return {
+        "persona": "\n\n".join(filter(None, who)),
+        "memories": f"Your memories, each with its memory_id:\n{_remembered(hits)}",
+        "situation": "\n\n".join(parts),
+    }
 
 
 def _perceived(seen: Observation) -> list[str]:

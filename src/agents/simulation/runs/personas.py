@@ -1,5 +1,7 @@
 """The personas of a run: who each agent is, from a list, a table, or distributions and the seed.
 
+Tables, and the template of a prompt, are files of the scenario.
+
 Attributes that are drawn depend on the seed, the attribute and the agent alone: another attribute
 or another agent shifts none of them.
 """
@@ -23,6 +25,7 @@ from ..tick.streams import NamedStream
 _KEY = "simulation.personas"
 _AGENT, _TEXT = "agent", "text"
 _TABLES = (".csv", ".parquet")
+_TEMPLATES = (".md", ".txt")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _MOST_BYTES = 1 << 28
@@ -65,6 +68,14 @@ def persona_file(settings: Settings, *folders: Path) -> Path:
     return named_file(_KEY, str(settings.simulation.personas), _TABLES, *folders)
 
 
+def template_file(settings: Settings, *folders: Path) -> Path | None:
+    """The template of a language model's prompt; None if the settings name none."""
+    name = settings.simulation.policy_options.get("template")
+    if settings.simulation.policy != "llm" or name is None:
+        return None
+    return named_file("simulation.policy_options.template", str(name), _TEMPLATES, *folders)
+
+
 def named_file(key: str, name: str, endings: Sequence[str], *folders: Path) -> Path:
     """A file of the scenario, such as a table, in the first of ``folders`` that has it."""
     path = Path(name)
@@ -85,7 +96,7 @@ def named_file(key: str, name: str, endings: Sequence[str], *folders: Path) -> P
 
 
 def _csv_rows(name: str, path: Path) -> Iterator[_Row]:
-    reader = csv.reader(StringIO(_text(name, path), newline=""), strict=True)
+    reader = csv.reader(StringIO(read_text(name, path), newline=""), strict=True)
     try:
         names: list[str] | None = None
         for cells in reader:
@@ -115,7 +126,8 @@ def _csv_rows(name: str, path: Path) -> Iterator[_Row]:
         raise ConfigError(f"{name}, line {reader.line_num}: {error}", hint="mend it") from None
 
 
-def _text(name: str, path: Path) -> str:
+def read_text(name: str, path: Path) -> str:
+    """The text of a file of the scenario."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)

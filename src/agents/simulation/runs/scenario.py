@@ -37,7 +37,7 @@ from ..tick.user_code import where_in
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
 from .budget import check_prices
-from .personas import persona_file, personas_of
+from .personas import persona_file, personas_of, read_text, template_file
 
 _PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
@@ -145,6 +145,8 @@ def make_policy(
         own = own_actions(settings, world)
         known = getattr(world, "action_arguments", {})
         options = {"arguments": known, "can_ask": bool(settings.simulation.asks), **options}
+        if template := template_file(settings, *folders):
+            options["template"] = read_text(str(options["template"]), template)
         policy = _call(
             where,
             Llm,
@@ -259,6 +261,8 @@ def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
             _, files = _import_from(module, folder, *folders)
             place = folder.absolute()
             code |= {str(file.relative_to(place)): file for file in files}
+    if template := template_file(settings, *folders):
+        code[str(settings.simulation.policy_options["template"])] = template
     if isinstance(settings.simulation.personas, str):
         code[settings.simulation.personas] = persona_file(settings, *folders)
     return code

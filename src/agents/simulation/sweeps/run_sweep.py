@@ -204,7 +204,8 @@ def check_unchanged(sweep: Sweep, kept: Iterable[tuple[SweepRun, Path]]) -> None
     for planned, folder in kept:
         settings = without_engine(sweep.settings(planned))
         own = settings.simulation
-        made_of = own.world, own.policy, own.personas if isinstance(own.personas, str) else None
+        files = own.policy_options.get("template"), own.personas
+        made_of = own.world, own.policy, *[str(each) for each in files if isinstance(each, str)]
         if made_of not in codes:
             found = code_of(settings, sweep.scenario.parent)
             codes[made_of] = {name: file.read_bytes() for name, file in found.items()}
