@@ -182,6 +182,21 @@ def test_a_branch_that_is_only_made_is_not_run(tmp_path: Path) -> None:
         assert ask(site, "about")["runs"][0]["last_tick"] == 4
 
 
+def test_an_agent_is_asked_only_where_it_is_allowed(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", "market", 3)
+    body = {"agent": "agent_00", "tick": 2, "question": "Why?"}
+    with opened(run) as door:
+        assert door.post("api/ask", json=body).status_code == 403
+    with opened(run, allow_ask=True) as door:
+        assert door.get("api/about").json()["allow_ask"] is True
+        asked = door.post("api/ask", json=body)
+        wrong = door.post("api/ask", json={**body, "kind": "choice", "choice": "yes"})
+    assert asked.status_code == 400
+    assert "no language model is configured" in asked.json()["error"]["message"]
+    assert "2 to 50 different texts" in wrong.json()["error"]["message"]
+    assert not (run / "interviews").exists()
+
+
 def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", "market", 6)
     body = {

@@ -9,6 +9,7 @@ from browsers import Browser, served
 from inspected_sites import looked_at, make_run
 
 from agents import MemoryBank, analysis
+from agents.config.load import load_settings
 from agents.interfaces.inspector.export import write_export
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import compare_runs
@@ -18,6 +19,7 @@ from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.run_sweep import run_all, write_results
 from agents.simulation.sweeps.sweep import read_sweep
 from asking import asker
+from openai_server import OpenAIServer
 from waiting import until
 
 AGENT = "agent_01"
@@ -345,6 +347,25 @@ def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_
         browser.click("#run-branch")
         browser.shows(".frame[data-view=compare] #parted")
         browser.shows("[data-side='1'] .only", "The mill is closed")
+
+
+@pytest.mark.slow
+def test_the_page_asks_an_agent_what_it_thinks(browser: Browser, tmp_path: Path) -> None:
+    with OpenAIServer(lambda _: '{"answer": "the <b>mill</b> burns"}') as model:
+        llm = {"base_url": model.url, "model": "m"}
+        simulation = {"world": "market", "agents": 5, "ticks": 3}
+        settings = load_settings(
+            {"storage": {"sync": "manual"}, "llm": llm, "simulation": simulation}
+        )
+        with Run.create(tmp_path / "run", settings) as run:
+            list(run.advance(3))
+        with served(tmp_path / "run", allow_ask=True) as address:
+            browser.open(address, "#/agent/agent_00?t=2")
+            browser.write("#question", "What worries you?\n")
+            browser.shows(".panel.ask", "the <b>mill</b> burns")
+            assert browser.complaints() == []
+    ((_, body),) = model.requests
+    assert "It is after tick 2. The question:\nWhat worries you?" in body["messages"][-1]["content"]
 
 
 @pytest.mark.slow

@@ -17,6 +17,8 @@ from ...memory.tiers import (
     Tier,
 )
 from ...search.explain import OVER_BUDGET
+from ...simulation.policies import interview
+from ...simulation.runs.interviews import survey
 from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
 from ...simulation.tick.decision_log import LoggedDecision
@@ -349,3 +351,26 @@ def _explained(row: Explanation) -> dict[str, Any]:
         "tier": TIER_NAMES[row.memory.tier],
         "temperature": TEMPERATURE_NAMES[row.memory.temperature],
     }
+
+
+# Interviews
+
+
+def asked_of(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """An agent's answer to a question, as it was after a tick; or why there is none.
+
+    Choices have commas between them, and a scale goes from 1 to 7.
+    """
+    if not run.is_run:
+        raise CantTell("a bank alone has no agents to ask", hint="tiermem inspect a run")
+    kind = given.one_of("kind", interview.KINDS, "text")
+    options = [each.strip() for each in given.text("choice", "").split(",")]
+    question = interview.asked(
+        given.text("question"),
+        choice=options if kind == "choice" else None,
+        scale=(1, 7) if kind == "scale" else None,
+        number=kind == "number",
+    )
+    told = survey(run.folder, [question], ticks=[given.whole("tick")], agents=[given.text("agent")])
+    (row,) = told.rows
+    return {"answer": row["answer"], "problem": row["problem"]}

@@ -161,7 +161,7 @@ def _answers(
         run["ticks"], run["is_finished"] = own, True
         run["path"] = str(opened.folder)
         run["branches"] = str(beside(opened) / branch_name(opened, ""))
-    yield "about?", {**about, "allow_branch": False}
+    yield "about?", {**about, "allow_branch": False, "allow_ask": False}
     if inspection.sweep is not None:
         yield "sweep?", inspection.points(Parameters({}))
     for number, (run, own) in enumerate(zip(inspection.runs, ticks, strict=True)):

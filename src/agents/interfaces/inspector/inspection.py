@@ -85,9 +85,12 @@ class Inspection:
     ``effect`` if it is about an experiment. One that names neither is about what was opened last.
     """
 
-    def __init__(self, folders: Sequence[Path], *, allow_branch: bool = False) -> None:
+    def __init__(
+        self, folders: Sequence[Path], *, allow_branch: bool = False, allow_ask: bool = False
+    ) -> None:
         self.sweep: Path | None = None
         self.allow_branch = allow_branch
+        self.allow_ask = allow_ask
         self.left: RunError | None = None
         """What became of a branch that was stopped."""
         self._stopped = threading.Event()
@@ -171,6 +174,7 @@ class Inspection:
             "cell": topic[0],
             "effect": topic[1],
             "allow_branch": self.allow_branch,
+            "allow_ask": self.allow_ask,
             "version": __version__,
         }
 
@@ -210,6 +214,10 @@ class Inspection:
             if self._stopped.is_set():
                 self.left = error
             raise
+
+    def asked(self, given: Parameters) -> dict[str, Any]:
+        """What an agent answers, as it was after a tick."""
+        return agent_view.asked_of(self.run(given), given)
 
     def stop(self) -> None:
         """Let a branch that is run end after its tick."""

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ...errors import InvalidInput, NotInstalled, RunError, TierMemError
+from ...errors import ConfigError, InvalidInput, NotInstalled, RunError, TierMemError, Untrusted
 from ..http.access import Names
 from ..http.bodies import check_type
 from ..http.endpoints import ServicePage
@@ -35,6 +35,8 @@ _GRACE = 2
 _STATUSES: tuple[tuple[type[TierMemError], int], ...] = (
     (WrongParameter, 400),
     (InvalidInput, 400),
+    (ConfigError, 400),
+    (Untrusted, 409),
     (NotThere, 404),
     (CantTell, 409),
     (RunError, 409),
@@ -94,6 +96,7 @@ class Inspector:
                 Target(page(below, "The page."), self._moved),
                 Target(page(f"{below}/api/branch", "A branch's command."), self._looked_up),
                 Target(page(f"{below}/api/branch", "A branch.", method="POST"), self._branched),
+                Target(page(f"{below}/api/ask", "An interview.", method="POST"), self._asked),
                 Target(page(f"{below}/api/{{name}}", "An answer."), self._looked_up),
                 Target(page(f"{below}/{{file:path}}", "A file."), self._shown),
                 Target(ServicePage("other", "/{path:path}", "Nothing.", None), self._nothing),
@@ -165,6 +168,14 @@ class Inspector:
         return await self._done(
             visit, self._answering, lambda: self._inspection.add_branch(out, given)
         )
+
+    async def _asked(self, visit: Visit) -> Response:
+        if not self._inspection.allow_ask:
+            raise Problem(403, "NotAllowed", "tiermem inspect --allow-ask lets the page ask agents")
+        async with self._gate.body(visit) as body:
+            check_type(visit.headers)
+            given = _texts(body)
+        return await self._done(visit, self._branching, lambda: self._inspection.asked(given))
 
     async def _done(
         self, visit: Visit, worker: ThreadPoolExecutor, answer: Callable[[], dict[str, Any]]

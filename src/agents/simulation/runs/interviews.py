@@ -104,12 +104,7 @@ class Survey:
 
     def write(self, folder: Path, *, force: bool = False) -> None:
         """Write answers and curve as CSV and Parquet, and a page with charts, into a folder."""
-        there = [name for name in _FILES if (folder / name).exists()]
-        if there and not force:
-            raise RunError(
-                f"{folder} has a file {there[0]} already",
-                hint="name another folder with --out, or replace it: --force",
-            )
+        check_free(folder, force=force)
         files: dict[str, str | bytes] = {
             "answers.csv": _csv(self.rows), "answers.parquet": table(self.rows),
             "curve.csv": _csv(self.curve()), "curve.parquet": table(self.curve()),
@@ -124,6 +119,16 @@ class Survey:
                 f"the survey can't be written to {folder}: {error}",
                 hint="make room and let your user write there, or name another folder",
             ) from error
+
+
+def check_free(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that has a survey, unless it is to be replaced."""
+    there = [name for name in _FILES if (folder / name).exists()]
+    if there and not force:
+        raise RunError(
+            f"{folder} has a file {there[0]} already",
+            hint="name another folder with --out, or replace it: --force",
+        )
 
 
 def survey(

@@ -113,9 +113,12 @@ def survey(
     Otherwise it is as with tiermem ask.
     """
     from ....simulation.policies.interview import read_questions
+    from ....simulation.runs.interviews import check_free
     from ....simulation.runs.record import last_tick
 
     need("pyarrow", "scipy")
+    if out is not None:
+        check_free(out, force=force)  # before anybody is asked
     if ticks is not None and every is not None:
         raise InvalidInput("--tick names ticks, and --every counts them", hint="give one of both")
     chosen = None if ticks is None else [_tick(each) for each in ticks.split(",")]

@@ -154,6 +154,9 @@ def inspect(
     allow_branch: Annotated[
         bool, Option("--allow-branch", help="Let the page run branches, each in a new folder.")
     ] = False,
+    allow_ask: Annotated[
+        bool, Option("--allow-ask", help="Let the page ask agents, by the run's language model.")
+    ] = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -162,6 +165,7 @@ def inspect(
     The page is served to this machine alone, at an address with a token, until Ctrl-C. Nothing is
     written to the run, which may go on meanwhile: the page follows it. With --allow-branch, the
     page makes branches, in new folders beside the run: for a run of a sweep, in SWEEP/cells. With
+    --allow-ask, it has a box for interviews, which are recorded as those of tiermem ask. With
     --export, the same page goes into one file that opens without a server. Of a damaged run, both
     show what is whole, and say what is not.
     """
@@ -185,7 +189,7 @@ def inspect(
     server, http = _server()
     with (
         http.listen(_HOST, port, hint="choose another with --port, or leave it out") as sock,
-        Inspection(folders, allow_branch=allow_branch) as inspection,
+        Inspection(folders, allow_branch=allow_branch, allow_ask=allow_ask) as inspection,
         stopping() as asked_to_stop,
     ):
         token = server.new_token()

@@ -4,7 +4,7 @@ export type RunAbout = {
   metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[]; path?: string; branches?: string;
 };
 export type About = {
-  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null; around?: string | null; cell?: string; effect?: string;
+  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; allow_ask?: boolean; version: string; sweep?: string | null; around?: string | null; cell?: string; effect?: string;
 };
 type Column = (number | null)[];
 export type Series = {

@@ -2,6 +2,7 @@
 import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter, go, link } from "#address";
 import { site, useAnswer } from "#answers";
+import { AskIt } from "#ask";
 import { MemoryLink, PageChoice, Panel, Temperature, Tier, isBoard, missing, shownName, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
 import { Word } from "#glossary";
@@ -43,6 +44,7 @@ export function AgentView({ address, run, index, tick }) {
     <div class=${isAlone ? "columns alone" : "columns"}>
       ${!isAlone && html`<${Decided} agent=${agent} index=${index} tick=${tick} />`}
       <div class="column">
+        ${site.about.allow_ask && !isAlone && html`<${AskIt} agent=${agent} index=${index} tick=${tick} />`}
         <div class="tabs" role="tablist">
           <button role="tab" id="tab-memories" aria-selected=${!isWhyNot} onClick=${() => filter({ tab: "" })}>Memories after tick ${tick}</button>
           ${!isOfBoard && html`<button role="tab" id="tab-why-not" aria-selected=${isWhyNot} onClick=${() => filter({ tab: "why-not" })}>Why not?</button>`}
