@@ -41,6 +41,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
             after = item.get_closest_marker(f"{name}_after")
             if after is not None and seen[test] >= after.args[0]:
                 item.add_marker(name)
+        if item.get_closest_marker("llm"):
+            item.add_marker("long")
         if item.get_closest_marker("long"):
             item.add_marker("slow")
         seen[test] += 1

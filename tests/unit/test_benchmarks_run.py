@@ -36,6 +36,7 @@ SIZES = {
     "why": ["--agents", "9", "--memories", "9", "--ticks", "6"],
 }
 OTHERS = {
+    "llm_prompts": "needs a model, which make llm installs and asks",
     "load": "takes half a minute of the processor; test_load.py runs it",
     "quality": "needs LoCoMo's file; test_quality_benchmark.py shows that it counts",
     "server_store": "needs servers, which make bench WHAT=server_store installs",

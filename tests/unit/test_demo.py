@@ -24,7 +24,7 @@ ROWS = [
 SCENARIOS = [
     path
     for path in sorted((ROOT / "simulations").glob("*.yaml"))
-    if not path.stem.endswith(("sweep", "classics"))
+    if not path.stem.endswith(("sweep", "classics", "llm"))
 ]
 
 

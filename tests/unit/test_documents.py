@@ -193,6 +193,17 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
     assert kinds == ["rules", "scripted", "llm", "rules", "edits", "sweep"]
 
 
+def test_the_models_of_the_howto_can_be_asked(tmp_path: Path) -> None:
+    page = (ROOT / "docs/howto/language-models.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 7
+    path = tmp_path / "scenario.yaml"
+    for block in blocks:
+        path.write_text(block)
+        simulation = {"world": "market", "agents": 12, "policy": "llm"}
+        check_scenario(load_settings(path, base={"simulation": simulation}), [])
+
+
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)
 def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
     if "sweep" in scenario.name or "classics" in scenario.name:

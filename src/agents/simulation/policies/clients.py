@@ -136,7 +136,7 @@ class Transport(Protocol):
     def prepare(self) -> None:
         """Called before the first request; SimulationError if there can be none."""
 
-    def post(self, body: dict[str, Any]) -> Posted:
+    def post(self, body: dict[str, Any], agent: str) -> Posted:
         """The answer, or ChatFailed if none came."""
 
 
@@ -168,7 +168,7 @@ class ChatServer:
         self.prepare()
         first = len(_FORMS) - 1 if question.schema is None else self._form
         for form in range(first, len(_FORMS)):
-            posted = self._transport.post(self._body(question, _FORMS[form]))
+            posted = self._transport.post(self._body(question, _FORMS[form]), question.agent)
             if posted.status == 200 or posted.status not in _UNKNOWN_FORM:
                 break
         if posted.status != 200:
@@ -324,7 +324,7 @@ class OverHttp:
                 trust_env=urlsplit(self._url).hostname not in _LOOPBACK,
             )
 
-    def post(self, body: dict[str, Any]) -> Posted:
+    def post(self, body: dict[str, Any], agent: str) -> Posted:
         """The answer, or ChatFailed if none came."""
         import httpx
 
@@ -374,15 +374,19 @@ class InProcess:
     def __init__(self, settings: LlmSettings) -> None:
         self._settings = settings
         self._server: Any = None
+        self._slots: dict[str, int] = {}
+        """Where llama.cpp keeps what it read of an agent's last prompt."""
 
     def prepare(self) -> None:
         """Load the model, unless it is there; ConfigError without the package or the file."""
         if self._server is None:
             own = self._settings
-            self._server = _loaded(str(_weights(own.path)), own.context, own.threads)
+            self._server = _loaded(str(_weights(own.path)), own.context, own.slots, own.threads)
 
-    def post(self, body: dict[str, Any]) -> Posted:
+    def post(self, body: dict[str, Any], agent: str) -> Posted:
         """The answer; what llama.cpp refuses has the status 400."""
+        slot = self._slots.setdefault(agent, len(self._slots) % self._settings.slots)
+        body = {**body, "id_slot": slot}
         wanted = body.get("response_format")
         if wanted is not None:  # without blanks and line ends between the parts, which cost time
             schema = {**wanted["json_schema"]["schema"], "x-guidance": _COMPACT}
@@ -420,7 +424,7 @@ def _weights(path: str | None) -> Path:
 
 
 @functools.cache
-def _loaded(path: str, context: int, threads: int | None) -> Any:
+def _loaded(path: str, context: int, slots: int, threads: int | None) -> Any:
     """llama.cpp with a model, once in a process: a model takes a second and much memory."""
     try:
         import xllamacpp
@@ -431,8 +435,8 @@ def _loaded(path: str, context: int, threads: int | None) -> Any:
         ) from None
     parameters = xllamacpp.CommonParams()
     parameters.model.path = path
-    parameters.n_ctx = context
-    parameters.n_parallel = 1
+    parameters.n_ctx = context * slots
+    parameters.n_parallel = slots
     if threads is not None:
         parameters.cpuparams.n_threads = threads
         parameters.cpuparams_batch.n_threads = threads

@@ -48,7 +48,7 @@ def _listed(actions: Mapping[str, str]) -> str:
 def own_parts(seen: Observation, hits: Hits) -> dict[str, str]:
     """Who an agent is, its memories with their short ids, and what it perceives in this tick.
 
-    Pinned memories come first, then hot ones, both in the order in which they were made.
+    Pinned memories come first, then hot ones, then the rest, the oldest first.
     """
     who = [f"You are {seen.agent_id}.", persona_text(seen.persona)]
     parts = _perceived(seen)
@@ -89,15 +89,16 @@ def shown_ids(seen: Observation, hits: Hits) -> dict[str, str]:
 
 
 def _in_order(hits: Hits) -> list[Hit]:
-    """Pinned memories, hot ones, and the rest as it was found."""
-    fixed = {
-        hit.memory.id: (hit.memory.tier is not Tier.PINNED, hit.memory.id)
-        for hit in hits
-        if hit.memory.tier is Tier.PINNED or hit.memory.temperature is Temperature.HOT
-    }
-    rest = (hit for hit in hits if hit.memory.id not in fixed)
-    first = [hit for hit in hits if hit.memory.id in fixed]
-    return [*sorted(first, key=lambda hit: fixed[hit.memory.id]), *rest]
+    """Pinned memories, hot ones, and the rest, each of them in the order in which they were made.
+
+    What was there in the last tick then stands where it stood, in front of what is new.
+    """
+
+    def place(hit: Hit) -> tuple[bool, bool, str]:
+        memory = hit.memory
+        return memory.tier is not Tier.PINNED, memory.temperature is not Temperature.HOT, memory.id
+
+    return sorted(hits, key=place)
 
 
 def _remembered(hits: Hits) -> str:
