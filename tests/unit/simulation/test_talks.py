@@ -17,6 +17,7 @@ from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
 from agents.simulation.tick.branch_rules import BranchRules
 from agents.simulation.tick.loop import Loop
+from banks import ROOT
 from openai_server import OpenAIServer
 from spread_runs import engine, results
 from talking_worlds import MILL, Gossip, Inn
@@ -221,3 +222,29 @@ def test_a_language_model_talks_and_is_replayed_offline(tmp_path: Path) -> None:
     assert {each.content for each in told} == {MILL}
     assert {each.session for each in told} == {None}
     assert len(list(Cassette(folder / "cassette.jsonl", replay=True))) == len(prompts)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_the_village_talks_of_what_it_heard(tmp_path: Path) -> None:
+    def reply(request: dict[str, Any]) -> str:
+        prompt = request["messages"][-1]["content"]
+        if "You talk with" not in prompt:
+            return json.dumps({"reason": "nothing is due", "actions": []})
+        known = [line.split()[1] for line in prompt.splitlines() if " There is a " in line]
+        return json.dumps({"say": "Hello", "memory_id": known[0] if known else None})
+
+    with OpenAIServer(reply) as server:
+        settings = load_settings(
+            ROOT / "simulations/village_llm.yaml",
+            overrides={"llm.base_url": server.url, "simulation.ticks": 8, "storage.sync": "manual"},
+        )
+        with Run.create(tmp_path / "run", settings) as run:
+            list(run.advance(8))
+            agents = map(run.bank.agent, settings.simulation.agent_ids())
+            memories = [each for agent in agents for each in agent.all()]
+    systems = {request["messages"][0]["content"] for _, request in server.requests}
+    assert any("She hears all rumours" in each for each in systems)
+    assert any(each.kind == "message" and each.session == "talk 5.1" for each in memories)
+    assert any(each.source and each.content.startswith("There is a ") for each in memories)
+    assert set(Replay(tmp_path / "run").ticks()) == {None}

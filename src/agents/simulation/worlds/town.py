@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits, Memory
-from ..protocols import Action, Observation, Remark
+from ..protocols import Action, Conversation, Observation, Remark
 from . import check_whole_option, own_stream, refused
 
 DAY = 24
@@ -40,7 +40,8 @@ class Town:
     There are ``events`` events, one every second day from day 3 on. ``hosts`` of the people hear
     of each one two days ahead. Of the first ``rumours`` events, as many others hear a false place
     in the same hour. Two who meet talk if one of them wants to, which each does in ``talk`` of 100
-    hours.
+    hours. With ``turns``, they have a conversation of so many turns; without, they can only tell
+    each other what they remember.
     """
 
     actions: ClassVar[Mapping[str, str]] = {
@@ -51,12 +52,13 @@ class Town:
     }
 
     def __init__(
-        self, *, events: int = 4, rumours: int = 2, hosts: int = 1, talk: int = 20
+        self, *, events: int = 4, rumours: int = 2, hosts: int = 1, talk: int = 20, turns: int = 0
     ) -> None:
         self._events = check_whole_option("events", events, 0, len(_EVENTS))
         self._rumours = check_whole_option("rumours", rumours, 0, len(_EVENTS))
         self._hosts = check_whole_option("hosts", hosts, 1, 1_000_000)
         self._talk = check_whole_option("talk", talk, 0, 100) / 100
+        self._turns = check_whole_option("turns", turns, 0, 100)
 
     @staticmethod
     def rules() -> "TownRules":
@@ -110,6 +112,15 @@ class Town:
         text = f"I talk with {name} at {_shown(self._place(me, day, hour))}"
         ahead = f"What is there on day {day} and on the days after it?"
         return Observation(text, ahead, {"day": day, "partner": name}, heard)
+
+    def conversations(self) -> list[Conversation]:
+        """Those who talk with each other, if words have turns here."""
+        pairs = [(me, other) for me, other in enumerate(self._partners) if other is not None]
+        return [
+            Conversation([self._names[me], self._names[other]], turns=self._turns)
+            for me, other in pairs
+            if self._turns and me < other
+        ]
 
     def may_tell(self, teller: str, listener: str) -> bool:
         """Those who talk with each other can hear each other."""
