@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from inspected_sites import ask, looked_at
 
 from openai_server import Fault, OpenAIServer
 
@@ -66,6 +67,10 @@ def test_the_tables_the_summary_and_the_report_say_what_a_run_cost(
     assert calls["cost"] == pytest.approx(sum(row["cost"] for row in rows))
     assert calls["by_agent"]["bob"]["calls"] == 3
     assert "The language model" in Path("r/report.html").read_text()
+    with looked_at(Path("r")) as site:
+        (call,) = ask(site, "agent", agent="bob", tick=2)["calls"]
+    assert call.startswith("decision by m; about ")
+    assert f"call 1: {call}" in tiermem("why", "r", "-a", "bob", "-t", 2).out
     before = Path("r/calls.parquet").read_bytes()
     assert tiermem("replay", "r", "--verify", "--json").json["problems"] == []
     assert tiermem("report", "r").code == 0

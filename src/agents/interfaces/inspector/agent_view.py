@@ -18,6 +18,7 @@ from ...memory.tiers import (
 )
 from ...search.explain import OVER_BUDGET
 from ...simulation.policies import interview
+from ...simulation.policies.costs import line_of
 from ...simulation.runs.interviews import survey
 from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
@@ -43,6 +44,7 @@ _NOT_A_DECISION = {
     "saved": [],
     "insights": [],
     "exchanges": [],
+    "calls": [],
 }
 
 
@@ -67,6 +69,7 @@ def agent_at(run: Inspected, given: Parameters) -> dict[str, Any]:
         "persona": run.persona(agent),
         "reasons": dict(found.reasons()),
         "outcome": [deed.text for deed in found.did if deed.text],
+        "calls": [line_of(exchange, settings.llm) for exchange in found.exchanges],
         "context": bank_text,
     }
 

@@ -80,6 +80,21 @@ def _call(exchange: Exchange, prices: Mapping[str, Any]) -> Call:
     )  # fmt: skip
 
 
+def line_of(exchange: Exchange, settings: LlmSettings) -> str:
+    """What a call was for and what it cost, in a line for people."""
+    (call,) = calls_of([exchange], settings)
+    about = "about " if call.estimated else ""
+    parts = [
+        call.kind if call.model is None else f"{call.kind} by {call.model}",
+        f"{about}{call.read:,} tokens read ({call.cached:,} cached), {call.written:,} written",
+        "" if call.seconds is None else f"{call.seconds:g} s",
+        "" if call.cost is None else f"cost {call.cost:,.3g}",
+        "the answer of another agent to the same question" if exchange.shared else "",
+        "" if call.problem is None else f"not usable: {call.problem}",
+    ]
+    return "; ".join(filter(None, parts))
+
+
 class Spent(NamedTuple):
     """What calls came to."""
 

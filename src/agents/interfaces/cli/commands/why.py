@@ -67,16 +67,18 @@ def why(
     elif as_json:
         echo_json(plain(told))
     else:
+        from ....simulation.policies.costs import line_of
         from ....simulation.runs.folder import read_folder
         from ....simulation.worlds.outside import is_outside
 
         # Only what a program of the user recorded is known: its agents may have done more.
-        is_told = is_outside(read_folder(folder)[0])
-        idle = "the program recorded no action" if is_told else "did nothing"
-        _tell(told, idle, everything=everything, ids=ids)
+        settings, _ = read_folder(folder)
+        idle = "the program recorded no action" if is_outside(settings) else "did nothing"
+        calls = [line_of(exchange, settings.llm) for exchange in told.exchanges]
+        _tell(told, idle, calls, everything=everything, ids=ids)
 
 
-def _tell(found: "Decision", idle: str, *, everything: bool, ids: bool) -> None:
+def _tell(found: "Decision", idle: str, calls: list[str], *, everything: bool, ids: bool) -> None:
     say(f"{found.agent} in tick {found.tick}")
     for name, texts in _seen(found).items():
         for text in texts:
@@ -133,6 +135,7 @@ def _tell(found: "Decision", idle: str, *, everything: bool, ids: bool) -> None:
     for text in found.insights:
         say(f"concluded: {text}")
     for number, exchange in enumerate(found.exchanges, start=1):
+        say(f"call {number}: {calls[number - 1]}")
         say(f"prompt {number}:")
         for message in exchange.messages:
             for line in message["content"].splitlines():

@@ -35,7 +35,7 @@ function Act({ act, run }) {
 
 /** @param {{decision: Decision, run?: number}} props */
 export function DecisionParts({ decision, run }) {
-  const { note, persona, observed, heard, errors, facts, query, given, reasons, asked, did, told, saved, insights } = decision;
+  const { note, persona, observed, heard, errors, facts, query, given, reasons, asked, did, told, saved, insights, calls } = decision;
   const left = Object.entries(reasons ?? {});
   const hasFacts = facts && Object.keys(facts).length > 0;
   return html`<div class="decision" data-tick=${decision.tick} data-agent=${decision.agent}>
@@ -60,5 +60,6 @@ export function DecisionParts({ decision, run }) {
     ${told?.length > 0 && html`<${Part} name="told" title="Others told it"><${Texts} texts=${told} /><//>`}
     ${saved?.length > 0 && html`<${Part} name="saved" title="Saved"><${Texts} texts=${saved} /><//>`}
     ${insights?.length > 0 && html`<${Part} name="insights" title="Concluded"><${Texts} texts=${insights} /><//>`}
+    ${calls?.length > 0 && html`<${Part} name="calls" title="Asked its model"><${Texts} texts=${calls} /><//>`}
   </div>`;
 }

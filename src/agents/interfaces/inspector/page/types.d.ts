@@ -25,7 +25,7 @@ export type Decision = {
   query: string | null; given: Given[]; reasons: Record<string, number>;
   asked: { query: string; limit: number | null; cold: boolean; found: Given[]; note: string | null }[];
   did: { name: string; arguments: any; result: any; memory_id: string | null; text: string | null; reason?: string | null }[];
-  outcome: string[]; told: string[]; saved: string[]; insights: string[]; exchanges: any[]; context: string | null;
+  outcome: string[]; told: string[]; saved: string[]; insights: string[]; exchanges: any[]; calls: string[]; context: string | null;
 };
 export type Explained = { query: string | null; when: string; tick: number; total: number; rows: Given[]; reasons?: Record<string, number> };
 export type Life = {
