@@ -59,8 +59,9 @@ def model_of(settings: LlmSettings, agents: Sequence[str], timeout: float) -> Mo
             known = _one_model(own, timeout)
             made.append((own, known))
         by_agent[agent] = known
-    usual = _one_model(settings.of(""), timeout) if not made else made[0][1]
-    return usual if len(made) < 2 else Models(by_agent)
+    if len(made) == 1:
+        return made[0][1]
+    return Models(by_agent)
 
 
 def _one_model(settings: LlmSettings, timeout: float) -> Model:
@@ -90,12 +91,16 @@ class Models:
 
     def reply(self, question: Question) -> Reply:
         """The reply of the agent's model."""
-        return self._by_agent[question.agent].reply(question)
+        return self._of(question).reply(question)
 
     def wait(self, question: Question) -> float:
         """How long the agent's model has to wait."""
-        model = self._by_agent[question.agent]
+        model = self._of(question)
         return model.wait(question) if isinstance(model, Paced) else 0.0
+
+    def _of(self, question: Question) -> Model:
+        """The agent's model; the first one for a question that is nobody's of the scenario."""
+        return self._by_agent.get(question.agent) or next(iter(self._by_agent.values()))
 
 
 @final
