@@ -24,7 +24,13 @@ def test_a_model_is_told_of_notes_where_it_may_write_them(tmp_path: Path, read_o
                 "storage": MANUAL,
                 "notes": {"read_only": read_only},
                 "llm": {"provider": "openai", "config": model},
-                "simulation": {"world": "market", "policy": "llm", "agents": 5, "ticks": 1},
+                "simulation": {
+                    "world": "market",
+                    "policy": "llm",
+                    "agents": 5,
+                    "ticks": 1,
+                    "memory_actions": "all",
+                },
             },
             preset="vector",
         )
