@@ -20,13 +20,14 @@ def test_a_small_model_decides_in_the_market_and_the_run_replays_without_it(
 ) -> None:
     pytest.importorskip("xllamacpp")
     given = ROOT / "simulations" / "market_llm.yaml"
-    done = tiermem("run", given, "--ticks", 3, "--set", "simulation.agents=3", "--out", "r", "-q")
+    options = ["--set", "simulation.agents=4", "--set", "llm.timeout=300"]
+    done = tiermem("run", given, "--ticks", 2, *options, "--out", "r", "-q")
     assert done.code == 0, done.err
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["no_ops"] == 0
     lines = [json.loads(line) for line in Path("r/cassette.jsonl").read_text().splitlines()]
-    assert {line["agent"] for line in lines} == {"agent_00", "agent_01", "agent_02"}
+    assert {line["agent"] for line in lines} == {"agent_00", "agent_01", "agent_02", "agent_03"}
     later = [line for line in lines if line["tick"] > 1]
-    assert sum(line["cached"] for line in later) > 0.6 * sum(line["read"] for line in later)
+    assert sum(line["cached"] for line in later) > 0.5 * sum(line["read"] for line in later)
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     assert tiermem("replay", "r", "--verify", "--json").json["equal"] is True
