@@ -26,6 +26,7 @@ FIXED = {
     "config/load.py": {"types_in", "_defaults", "_schema", "_validator"},
     "config/packaged.py": {"_read"},
     "config/profiles.py": {"profile"},
+    "simulation/policies/clients.py": {"_loaded"},
     "storage/embedding.py": {"_weights"},
     "storage/mem0/package.py": {"_both"},
     "storage/mem0/store.py": {"_modules_in"},

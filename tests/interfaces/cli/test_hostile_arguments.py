@@ -68,6 +68,9 @@ def hostile() -> Iterator[list[str]]:
         yield ["effect", folder, "--at", "1", "--forget", "alice:x"]
         yield ["effect", folder, "--which", "--metric", "x"]
         yield ["analyse", folder]
+        yield ["ask", folder, "Why?", "--offline"]
+        yield ["survey", folder, "questions.yaml", "--offline"]
+        yield ["survey", "run", folder, "--offline"]
         yield ["social", "tell", folder, "-a", "alice", "--to", "bob", "1"]
         yield ["social", "believe", folder, "-a", "alice", "bob", "0.5"]
         yield ["social", "group", folder, "guild"]
@@ -84,6 +87,8 @@ def hostile() -> Iterator[list[str]]:
         if folder not in ("", "nowhere", "..", "a\nb", ANSI, BYTES):  # where a bank could be made
             yield ["init", folder]
     for agent in AGENTS:
+        yield ["ask", "run", "Why?", "-a", agent, "--offline"]
+        yield ["survey", "run", "questions.yaml", "--agents", agent, "--offline"]
         for name in ("status", "compact"):
             yield [name, "crew", "--agent", agent]
         yield ["notes", "crew", "-a", agent]
@@ -201,6 +206,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenario = write_scenario(place / "mine", ticks=2)
     (place / "mine" / "sweep.yaml").write_text("scenario: stones.yaml\nseeds: 1\n")
     assert run_command("run", scenario, "--out", place / "run", "-q").code == 0
+    (place / "questions.yaml").write_text("- {ask: Why?}\n")
     (place / "plain.txt").write_text("this is text")
     (place / "rows.jsonl").write_text('{"agent_id": "alice", "content": "x"}\n')
     (place / "foreign").mkdir()
