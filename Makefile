@@ -54,7 +54,7 @@ lowest:          # the lowest versions that pyproject.toml allows, and what they
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
 		--index-strategy unsafe-best-match -e '.[simulation,telemetry,notes,mcp,http,testing,langgraph,mesa]' \
-		'httpx>=0.27' 'opentelemetry-sdk>=1.35'
+		'httpx>=0.28' 'opentelemetry-sdk>=1.35'
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
