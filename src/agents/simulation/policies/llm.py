@@ -53,8 +53,8 @@ class Llm:
     the model is offered; ``arguments`` has the JSON schemas of arguments of the world's actions, by
     action and argument. ``can_ask`` says whether questions to an agent's memory are answered; None:
     if they are offered. ``system`` is the scenario's own text, ``template`` the text that puts the
-    parts of a decision's prompt together. ``reflection`` says how many
-    questions and insights a reflection has, ``llm`` what is done while the model is away.
+    parts of a decision's prompt together. ``reflection`` says how many questions and insights a
+    reflection has, ``llm`` what is done while the model is away.
     """
 
     def __init__(
@@ -219,9 +219,5 @@ class Llm:
     ) -> Turn:
         messages = [{"role": "user", "content": prompt}]
         if system := "\n\n".join(filter(None, (self._scenario, persona_text(seen.persona)))):
-            messages.insert(0, _system(system))
+            messages.insert(0, {"role": "system", "content": system})
         return Turn(seen.tick, seen.agent_id, Question(messages, schema, kind), read)
-
-
-def _system(text: str) -> dict[str, str]:
-    return {"role": "system", "content": text}

@@ -108,7 +108,7 @@ def actions_in(reply: str) -> list[object]:
 
     The first one has the reason of the reply, unless it has a reason of its own.
     """
-    value = _object_in(reply)
+    value = _with_list(reply, "actions")
     actions, reason = as_actions(value["actions"]), value.get("reason")
     first = actions[0] if actions else None
     if isinstance(first, Action) and first.reason is None and isinstance(reason, str):
@@ -116,19 +116,20 @@ def actions_in(reply: str) -> list[object]:
     return actions
 
 
-def _object_in(reply: str) -> Value:
-    """The object with a list of actions, which are unchecked; ValueError if the reply has none.
+def _with_list(reply: str, name: str) -> Value:
+    """The object of a reply, which has a list of this name; ValueError if there is none.
 
-    The JSON may stand in a code fence, and may have other keys beside ``actions``.
+    What is in the list is unchecked. Other keys may stand beside it.
     """
     value = _object_of(reply)
-    if not isinstance(value.get("actions"), list):
-        raise ValueError(f'it is not an object with a list of "actions": {value!r:.60}')
-    check_keepable(value["actions"])
+    if not isinstance(value.get(name), list):
+        raise ValueError(f'it is not an object with a list of "{name}": {value!r:.60}')
+    check_keepable(value[name])
     return value
 
 
 def _object_of(reply: str) -> Value:
+    """The JSON object of a reply, which may stand in a code fence."""
     text = reply.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json")
@@ -247,11 +248,4 @@ def _insight(value: object, memories: Sequence[Memory]) -> Insight:
 
 
 def _list_in(reply: str, name: str) -> list[Any]:
-    text = reply.strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].removeprefix("json")
-    value = json.loads(text)
-    if not isinstance(value, dict) or not isinstance(value.get(name), list):
-        raise ValueError(f'it is not an object with a list of "{name}": {value!r:.60}')
-    check_keepable(value[name])
-    return list(value[name])
+    return list(_with_list(reply, name)[name])
