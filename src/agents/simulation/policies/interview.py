@@ -3,7 +3,6 @@
 An answer is a choice among options, a place on a scale, a number or a text.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from ...memory.context import render
 from ...memory.records import Hits
 from . import check_keepable
 from .model import Question
+from .replies import object_of, object_schema
 
 Answer = str | float
 KINDS = ("text", "choice", "scale", "number")
@@ -48,10 +48,7 @@ class Asked(NamedTuple):
             answer = {"type": "integer", "minimum": self.low, "maximum": self.high}
         elif self.kind == "number":
             answer = {"type": "number"}
-        return {
-            "type": "object", "properties": {"answer": answer}, "required": ["answer"],
-            "additionalProperties": False,
-        }  # fmt: skip
+        return object_schema({"answer": answer})
 
     def put(self, agent: str, tick: int, persona: str, hits: Hits) -> Question:
         """The question to an agent with its memories; ``persona`` says who it is, if anything."""
@@ -77,11 +74,8 @@ class Asked(NamedTuple):
 
     def read(self, reply: str) -> list[Any]:
         """The answer in a reply, in a list; ValueError if it has none of this kind."""
-        text = reply.strip()
-        if text.startswith("```") and text.endswith("```"):
-            text = text[3:-3].removeprefix("json")
-        value = json.loads(text)
-        if not isinstance(value, dict) or "answer" not in value:
+        value = object_of(reply)
+        if "answer" not in value:
             raise ValueError(f'it is not an object with an "answer": {value!r:.60}')
         return [self._checked(value["answer"])]
 

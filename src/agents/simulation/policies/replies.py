@@ -39,7 +39,7 @@ def decision_schema(
     for name in {**own_actions, **world_actions}:
         shape: Mapping[str, Any] | None
         if name in arguments:
-            shape = _object(arguments[name])
+            shape = object_schema(arguments[name])
         elif name in world_actions:
             shape = None
         else:
@@ -49,25 +49,27 @@ def decision_schema(
     for text, names in names_of.items():
         shape, named = json.loads(text), {"name": {"type": "string", "enum": names}}
         if shape.get("properties") == {}:
-            kinds.append(_object(named))
+            kinds.append(object_schema(named))
         else:
             optional = () if shape != _FREE else ("arguments",)
-            kinds.append(_object({**named, "arguments": shape}, optional))
+            kinds.append(object_schema({**named, "arguments": shape}, optional))
     actions = {"type": "array", "maxItems": _MOST_ACTIONS, "items": {"anyOf": kinds}}
     reason = {"type": "string", "maxLength": _LONGEST_REASON}
-    return _object({"reason": reason, "actions": actions})
+    return object_schema({"reason": reason, "actions": actions})
 
 
 def talk_schema(shown: Iterable[str]) -> dict[str, Any]:
     """What :func:`say_in` reads; ``shown`` are the ids of memories that the prompt shows."""
     text = {"type": "string", "maxLength": _LONGEST_THOUGHT}
-    return _object({"say": text, "memory_id": {"enum": [None, *shown]}})
+    return object_schema({"say": text, "memory_id": {"enum": [None, *shown]}})
 
 
 def questions_schema(most: int) -> dict[str, Any]:
     """What :func:`questions_in` reads."""
     text = {"type": "string", "minLength": 1, "maxLength": _LONGEST_THOUGHT}
-    return _object({"questions": {"type": "array", "minItems": 1, "maxItems": most, "items": text}})
+    return object_schema(
+        {"questions": {"type": "array", "minItems": 1, "maxItems": most, "items": text}}
+    )
 
 
 def insights_schema(memories: Sequence[Memory], most: int) -> dict[str, Any]:
@@ -78,20 +80,21 @@ def insights_schema(memories: Sequence[Memory], most: int) -> dict[str, Any]:
         "because_of": {"type": "array", "minItems": 1, "maxItems": MOST_EVIDENCE, "items": place},
         "importance": _IMPORTANCE,
     }
-    items = _object(insight)
-    return _object({"insights": {"type": "array", "maxItems": most, "items": items}})
+    items = object_schema(insight)
+    return object_schema({"insights": {"type": "array", "maxItems": most, "items": items}})
 
 
 def ratings_schema(count: int) -> dict[str, Any]:
     """What :func:`ratings_in` reads."""
     sized = {"minItems": count, "maxItems": count}
-    return _object({"importance": {"type": "array", **sized, "items": _IMPORTANCE}})
+    return object_schema({"importance": {"type": "array", **sized, "items": _IMPORTANCE}})
 
 
 _IMPORTANCE = {"type": "integer", "minimum": 1, "maximum": 10}
 
 
-def _object(properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """An object with these properties and no other ones."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -121,15 +124,15 @@ def _with_list(reply: str, name: str) -> Value:
 
     What is in the list is unchecked. Other keys may stand beside it.
     """
-    value = _object_of(reply)
+    value = object_of(reply)
     if not isinstance(value.get(name), list):
         raise ValueError(f'it is not an object with a list of "{name}": {value!r:.60}')
     check_keepable(value[name])
     return value
 
 
-def _object_of(reply: str) -> Value:
-    """The JSON object of a reply, which may stand in a code fence."""
+def object_of(reply: str) -> Value:
+    """The JSON object of a reply, which may stand in a code fence; ValueError for anything else."""
     text = reply.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json")
@@ -147,7 +150,7 @@ def actions_to_save(reply: str) -> list[object]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is too large or no number")
+        raise ValueError(f"the object has {text}, which is too large or no number")
     return number
 
 
@@ -177,7 +180,7 @@ def say_in(shown: Mapping[str, str]) -> Callable[[str], list[object]]:
     """Reads what an agent says; ValueError if the reply has no text ``say``."""
 
     def read(reply: str) -> list[object]:
-        value = _object_of(reply)
+        value = object_of(reply)
         text, named = value.get("say"), value.get("memory_id")
         if not isinstance(text, str) or not isinstance(named, str | None):
             raise ValueError(f'"say" is no text, or "memory_id" no id: {value!r:.60}')
