@@ -296,6 +296,8 @@ def test_doing_nothing_is_a_good_reply(server: OpenAIServer, path: Path) -> None
         '{"actions": [' + "[" * 60 + "]" * 60 + "]}",
         "[" * 100_000,
         '{"actions": [' + "9" * 10_000 + "]}",
+        '{"actions": [{"name": "wave"}], "actions": [{"name": "wait"}]}',
+        '{"actions": [{"name": "wave", "arguments": {"to": "bob", "to": "eve"}}]}',
     ],
 )
 def test_a_malformed_reply_is_asked_for_again(server: OpenAIServer, path: Path, reply: str) -> None:

@@ -136,10 +136,20 @@ def object_of(reply: str) -> Value:
     text = reply.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json")
-    value = json.loads(text, parse_constant=_finite, parse_float=_finite)
+    value = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_once)
     if not isinstance(value, dict):
         raise ValueError(f"it is not an object: {value!r:.60}")
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Value:
+    """An object whose keys are there once: of two values, nobody knows which one is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r:.60} is there twice")
+    return found
 
 
 def actions_to_save(reply: str) -> list[object]:

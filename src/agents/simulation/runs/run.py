@@ -86,7 +86,7 @@ from .scenario import check_scenario, first_memories, make_policy, make_world
 from .trust import check_run, is_trusted_run, seal_run
 from .why import Decision, Life, decision, life
 
-_CHANGING = ("llm.budget", "llm.prices", "llm.patience", "llm.on_failure")
+CHANGING = ("llm.budget", "llm.prices", "llm.patience", "llm.on_failure")
 """The settings that a run may change when it goes on: no decision depends on them alone."""
 
 
@@ -176,6 +176,7 @@ class Run:
         say: Say = quiet,
         offline: bool = False,
         engine: Placement | None = None,
+        settings: Settings | None = None,
     ) -> Self:
         """The run in ``folder``, after its last whole tick; ``engine`` may be another than before.
 
@@ -184,12 +185,15 @@ class Run:
         database's own library (``PGPASSWORD``) need not be given. If the journal is lost or
         damaged, the run tells the user and goes on from the newest whole checkpoint. With
         ``offline``, no language model is asked: a prompt without a recorded answer is an error.
+        ``settings`` stand in the place of those in the folder; the caller knows that they differ in
+        secrets and in what a run may change, and in nothing else.
         """
-        settings, about = read_folder(folder)
+        own, about = read_folder(folder)
+        settings = settings or own
         texts = tuple(assignments)
-        changed = False
+        changed = settings != own
         for name, _, value in (text.partition("=") for text in texts):
-            if name.startswith(_CHANGING):
+            if name.startswith(CHANGING):
                 changed = True
             elif not is_left_out(name, value):
                 raise ConfigError(
@@ -594,7 +598,7 @@ def is_of_run(
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
     llm: Any = settings.to_dict()["llm"]
-    since = {name: llm[name.removeprefix("llm.")] for name in _CHANGING}
+    since = {name: llm[name.removeprefix("llm.")] for name in CHANGING}
     since["simulation.ticks"] = settings.simulation.ticks  # these may have changed since
     try:  # a setting that is newer than the checkpoint has its default
         made = load_settings(base=kept.extra["config"] or {}, overrides=since)

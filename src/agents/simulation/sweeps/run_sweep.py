@@ -17,19 +17,21 @@ from ...config.load import load_settings
 from ...config.plain import show_path
 from ...config.settings import Settings
 from ...config.yaml_files import read_yaml, to_yaml
-from ...errors import ConfigError, RunError
+from ...errors import ConfigError, RunError, RunPaused
 from ...storage.files import lock_folder, make_folder, replace_file
 from ..reports import plots
 from ..reports.sweep_report import SweepResults, arm_of, render_sweep
 from ..runs import outputs
+from ..runs.folder import read_folder
 from ..runs.placement import LOCAL, Placement, check_engine, without_engine
 from ..runs.run import Run
 from ..runs.scenario import code_of
 from ..statistics import differences, interval_of, summarise
 from ..whole_folder import strangers
 from ..workers.carriers import KILLED, in_processes
+from ..workers.cells import CASSETTE
 from ..workers.ray_carrier import Cluster
-from .sweep import Sweep, SweepRun, shown_value
+from .sweep import Sweep, SweepRun, lasting, shown_value
 
 
 def engine_for(
@@ -51,9 +53,10 @@ def run_all(
     """Make the unfinished runs; give each run with its summary or its error message.
 
     Finished runs come first; :class:`RunError` if the sweep would make one otherwise now.
-    An interrupted run starts again. A run whose process is killed is made once more. A lock keeps
-    other processes from running the same sweep. With ``keep_runs``, each run gets a report and the
-    scenario's checkpoints; a run without a report is made again.
+    An interrupted run starts again; one with answers of a language model goes on after its last
+    whole tick. A run whose process is killed is made once more. A lock keeps other processes from
+    running the same sweep. With ``keep_runs``, each run gets a report and the scenario's
+    checkpoints; a run without a report is made again.
     """
     prepare(sweep, folder, force)
     lock = lock_folder(folder, LOCK)
@@ -90,23 +93,38 @@ def _run_waiting(
             yield waiting[place], KILLED if result is None else result
 
 
+class Paused(str):
+    """Why a run of a sweep is paused: the same sweep goes on with it."""
+
+
 def _run_one(
     sweep: Sweep, planned: SweepRun, folder: Path, keep_runs: bool
 ) -> dict[str, Any] | str:
     """Make one run in a process of its own."""
     try:
-        shutil.rmtree(folder, ignore_errors=True)
-        settings = sweep.settings(planned)
-        ticks = settings.simulation.ticks
-        if not keep_runs:  # one checkpoint, at the end: an interrupted run starts again
-            last = {"checkpoint": {"every": ticks, "keep": 1}}
-            settings = load_settings(settings, overrides=last)
-        with Run.create(folder, settings, scenario=sweep.scenario.parent, engine=LOCAL) as run:
-            for _ in run.advance(ticks):
+        with _opened(sweep, planned, folder, keep_runs) as run:
+            for _ in run.advance(run.settings.simulation.ticks):
                 pass
             return run.finish(report=keep_runs)
+    except RunPaused as error:
+        return Paused(error)
     except Exception as error:  # noqa: BLE001 - the other runs must go on
         return f"{type(error).__name__}: {error}"
+
+
+def _opened(sweep: Sweep, planned: SweepRun, folder: Path, keep_runs: bool) -> Run:
+    """A run anew; or after its last whole tick, if it has answers, which nobody pays for twice."""
+    settings = sweep.settings(planned)
+    if (folder / CASSETTE).exists():
+        check_unchanged(sweep, [(planned, folder)])
+        kept = read_folder(folder)[0].to_dict()["checkpoint"]
+        settings = without_engine(load_settings(settings, overrides={"checkpoint": kept}))
+        return Run.open(folder, settings=settings, engine=LOCAL)
+    shutil.rmtree(folder, ignore_errors=True)
+    if not keep_runs:  # one checkpoint, at the end
+        last = {"checkpoint": {"every": settings.simulation.ticks, "keep": 1}}
+        settings = load_settings(settings, overrides=last)
+    return Run.create(folder, settings, scenario=sweep.scenario.parent, engine=LOCAL)
 
 
 # The folder of a sweep: its plan, and the runs that are finished
@@ -228,22 +246,22 @@ def _other_settings(folder: Path, settings: Settings) -> Iterator[str]:
     try:
         text = (folder / "config.yaml").read_text()
         seed = _SEED.search(text)
-        was = {**_settings_in(_SEED.sub("", text, count=1)), "seed": seed and int(seed[1])}
+        was = {**_lasting_in(_SEED.sub("", text, count=1)), "seed": seed and int(seed[1])}
     except (OSError, UnicodeDecodeError, ConfigError) as error:
         raise RunError(
             f"{folder} is finished, and its config.yaml can't be read, so nobody knows what it "
             f"ran: {error}",
             hint=f"delete {folder} to run it again, {ANEW}",
         ) from error
-    now = settings.to_dict(redact=True)
+    now = lasting(settings)
     yield from _differing({**was, "checkpoint": None}, {**now, "checkpoint": None})
 
 
 @lru_cache(maxsize=64)
-def _settings_in(config: str) -> dict[str, object]:
+def _lasting_in(config: str) -> dict[str, object]:
     """The settings in the text of a run's file: runs of many seeds have the same but for these."""
     given: Any = read_yaml(config, "config.yaml").value
-    return load_settings(given).to_dict(redact=True)
+    return lasting(load_settings(given))
 
 
 def _differing(was: object, now: object, *path: str) -> Iterator[str]:

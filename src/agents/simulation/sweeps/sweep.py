@@ -15,6 +15,7 @@ from ...config.settings import Settings
 from ...config.yaml_files import read_file
 from ...errors import ConfigError, RunError, SimulationError
 from ..runs.placement import without_engine
+from ..runs.run import CHANGING
 from ..runs.scenario import check_settings, code_of, try_world
 from ..tick.user_code import metrics_of
 
@@ -103,7 +104,7 @@ class Sweep:
     def to_dict(self) -> dict[str, Any]:
         """The parts that must stay the same when a sweep goes on. The seeds may change."""
         return {
-            "scenario": without_engine(self.settings()).to_dict(redact=True),
+            "scenario": lasting(self.settings()),
             "variants": {name: dict(each) for name, each in self.variants.items()},
             "grid": {name: list(each) for name, each in self.grid.items()},
             "code": {
@@ -111,6 +112,14 @@ class Sweep:
                 for name, file in code_of(self.settings(), self.scenario.parent).items()
             },
         }
+
+
+def lasting(settings: Settings) -> dict[str, Any]:
+    """The settings that a run keeps when it goes on, without secrets."""
+    values: dict[str, Any] = without_engine(settings).to_dict(redact=True)
+    for section, _, name in (each.partition(".") for each in CHANGING):
+        del values[section][name]
+    return values
 
 
 def read_sweep(path: Path, preset: str | None = None) -> Sweep:

@@ -12,7 +12,7 @@ from typer import Argument, Exit, Option
 from ....errors import ConfigError, RunPaused
 from ....memory.words import cut
 from ....packages import need
-from ..failures import INTERRUPTED, telling
+from ..failures import INTERRUPTED, PAUSED, telling
 from ..options import (
     Address,
     AsJson,
@@ -449,6 +449,7 @@ def sweep(
     """
     need("pyarrow", "scipy")
     from ....simulation.sweeps.run_sweep import (
+        Paused,
         engine_for,
         finished,
         run_all,
@@ -501,7 +502,13 @@ def sweep(
         _tell_sweep(results)
         say(f"report: {folder / 'report.html'}")
     if failed:
-        say(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
+        paused = sum(isinstance(why, Paused) for why in failed.values())
+        if paused:
+            say(f"{paused} of {total} runs are paused; the same command goes on", err=True)
+        if paused == len(failed):
+            raise Exit(PAUSED)
+        broken = len(failed) - paused
+        say(f"{broken} of {total} runs failed; run the sweep again to retry", err=True)
         raise Exit(1)
 
 
