@@ -51,7 +51,7 @@ def measured(agents: int, ticks: int, threads: int | None, turned: bool) -> dict
     own = {"provider": "local", "threads": threads, "timeout": 3600}
     simulation = {"world": "market", "agents": names}
     settings = load_settings({"seed": 7, "llm": own, "simulation": simulation})
-    model = Counting(clients.model_of(settings.llm, names, 3600), turned)
+    model = Counting(clients.model_of(settings.llm, names), turned)
     world = Market(scammers=1)
     with tempfile.TemporaryDirectory() as folder, MemoryBank.ephemeral(seed=7) as bank:
         policy = llm.Llm(

@@ -146,11 +146,12 @@ def experiment(model: str, over: str, pairs: int, seed: int) -> tuple[Effect, st
             {
                 "seed": seed,
                 "storage": {"sync": "manual"},
-                "llm": {"base_url": server.url, "model": "m", "temperature": 1.0},
+                "llm": {
+                    "base_url": server.url, "model": "m", "temperature": 1.0, "concurrency": 1,
+                },
                 "simulation": {
                     "world": "wells:Wells", "world_options": {"lift": LIFT}, "policy": "llm",
-                    "policy_options": {"concurrency": 1}, "agents": ["w0", "w1", "w2"],
-                    "ticks": TICKS,
+                    "agents": ["w0", "w1", "w2"], "ticks": TICKS,
                 },
             }
         )  # fmt: skip

@@ -7,6 +7,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,33 +69,42 @@ class Failing:
         raise Fault(raw=whole.replace(b"500", b"12") + b"\x00\xffgarbage\r\n\r\n")
 
 
-def scenario(server: OpenAIServer, timeout: float) -> dict[str, Any]:
+CLIENTS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "ours": lambda url: {"base_url": url, "model": "m"},
+    "mem0": lambda url: {"provider": "openai", "config": {"model": "m", "openai_base_url": url}},
+}
+
+
+def scenario(server: OpenAIServer, client: str, ticks: int, timeout: float) -> dict[str, Any]:
     return {
         "seed": 5,
         "storage": {"sync": "manual"},
         "checkpoint": {"every": 9, "keep": 2},
-        "llm": {"provider": "openai", "config": {"model": "m", "openai_base_url": server.url}},
+        "llm": {**CLIENTS[client](server.url), "timeout": timeout, "concurrency": 8},
         "simulation": {
             "world": "market",
             "agents": AGENTS,
-            "ticks": CALLS // AGENTS,
+            "ticks": ticks,
             "policy": "llm",
-            "policy_options": {"pause": 0.01, "timeout": timeout, "concurrency": 8},
+            "policy_options": {"pause": 0.01},
         },
     }
 
 
 @pytest.mark.long
-def test_nothing_is_lost_whatever_the_server_and_the_killer_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("client", "calls"), [("ours", CALLS), ("mem0", CALLS // 5)])
+def test_nothing_is_lost_whatever_the_server_and_the_killer_do(
+    tmp_path: Path, client: str, calls: int
+) -> None:
     runner, rng = Runner(), random.Random(3)
     calm, folder = tmp_path / "calm" / "run", tmp_path / "chaos" / "run"
+    ticks = calls // AGENTS
     try:
         with OpenAIServer(answer) as server:
-            assert not runner(calm, scenario(server, 60.0), report=False)
+            assert not runner(calm, scenario(server, client, ticks, 60.0), report=False)
         failing = Failing(1)
         with OpenAIServer(failing) as server:
-            disturbed = scenario(server, 2.0)
-            ticks, kills = CALLS // AGENTS, 0
+            disturbed, kills = scenario(server, client, ticks, 2.0), 0
             for tick in [*range(3, ticks, 4), None]:
                 before = cassette(folder)
                 death = {} if tick is None else {"after": f"tick {tick}"}
@@ -103,7 +113,7 @@ def test_nothing_is_lost_whatever_the_server_and_the_killer_do(tmp_path: Path) -
     finally:
         runner.close()
     assert kills >= ticks // 5
-    assert failing.failed > CALLS // 8
+    assert failing.failed > calls // 8
     assert history(folder) == history(calm)
     assert {each.reply is None for each in Cassette(folder / "cassette.jsonl", replay=True)} == {
         False

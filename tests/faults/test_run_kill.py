@@ -46,7 +46,7 @@ ASKING: dict[str, Any] = {
         "agents": 4,
         "ticks": 12,
         "policy": "llm",
-        "policy_options": {"pause": 0.0, "concurrency": 2},
+        "policy_options": {"pause": 0.0},
     },
     "checkpoint": {"every": 5, "keep": 3},
 }

@@ -173,7 +173,7 @@ def test_a_key_in_the_scenario_is_used_and_not_written_down(
     tiermem: Command, scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    path = scenario(policy="llm", policy_options={"retries": 0, "timeout": 5})
+    path = scenario(policy="llm", policy_options={"retries": 0})
     with OpenAIServer(lambda _: '{"actions": []}') as server:
         values = yaml.safe_load(path.read_text())
         config = {"api_key": "sk-5ecret", "model": "m", "openai_base_url": server.url}

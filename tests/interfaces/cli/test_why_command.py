@@ -237,6 +237,33 @@ def test_a_reason_is_told_and_kept_in_the_table_and_changes_no_hash(
     assert tiermem("replay", "r").code == 0
 
 
+def test_a_decision_for_nothing_keeps_its_reason_and_changes_no_hash(
+    tiermem: Command, scenario: Write
+) -> None:
+    why_so = "the road is steep"
+    for name, actions in (("r", [{"name": "no_op", "reason": why_so}]), ("plain", [])):
+        script = [{"actions": actions, "tick": 1, "agent": "bob"}]
+        given = scenario(policy="scripted", policy_options={"script": script})
+        tiermem("run", given, "--ticks", 2, "--out", name, "-q")
+    told = why(tiermem, Path("r"), "bob", 1)
+    assert (told["did"], told["idle"]) == ([], why_so)
+    assert why(tiermem, Path("plain"), "bob", 1)["idle"] is None
+    lines = tiermem("why", "r", "-a", "bob", "-t", 1).out.splitlines()
+    assert lines[-2:] == ["did nothing", f"  because: {why_so}"]
+    rows = pq.read_table("r/decisions.parquet").to_pylist()
+    own = [(row["actions"], row["given_reasons"]) for row in rows if row["agent"] == "bob"]
+    assert own == [([], [why_so]), ([], [])]
+    assert json.loads(Path("r/summary.json").read_text())["no_ops"] == 0
+    with looked_at(Path("r")) as site:
+        assert ask(site, "agent", agent="bob", tick=1)["idle"] == why_so
+        (found,) = ask(site, "search", q="steep")["rows"]
+        assert (found["agent"], found["tick"], found["what"]) == ("bob", 1, "did")
+        assert found["text"] == f"nothing, because: {why_so}"
+    hashes = [MemoryBank.at(Path(name) / "bank").engine.journal.hash for name in ("r", "plain")]
+    assert hashes[0] == hashes[1]
+    assert tiermem("replay", "r").code == 0
+
+
 def test_show_and_the_inspector_say_who_an_agent_is(tiermem: Command, scenario: Write) -> None:
     people = [{"text": "I bake"}, {"age": 40, "job": "smith"}]
     tiermem("run", scenario(personas=people), "--ticks", 1, "--out", "r", "-q")

@@ -76,8 +76,8 @@ def coin() -> Callable[[dict[str, Any]], str]:
 
 def made(place: Path, url: str = "") -> Path:
     (place / "wells.py").write_text(WORLD)
-    model = {"base_url": url, "model": "m", "seed": 5}
-    llm = {"policy": "llm", "policy_options": {"pause": 0, "concurrency": 1}} if url else {}
+    model = {"base_url": url, "model": "m", "seed": 5, "concurrency": 1}
+    llm = {"policy": "llm", "policy_options": {"pause": 0}} if url else {}
     settings = load_settings(
         {
             "storage": {"sync": "manual"},

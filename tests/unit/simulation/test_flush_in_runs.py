@@ -735,12 +735,13 @@ def saying(*replies: object) -> Callable[[dict[str, Any]], Any]:
 def chat_model(url: str) -> Mem0Model:
     """One model for all tests, since making a client takes a while."""
     config = {"openai_base_url": url, "api_key": "hush-hush", "model": "m"}
-    return Mem0Model(ChatModel(LlmSettings("openai", config), timeout=LONG))
+    return Mem0Model(ChatModel(LlmSettings("openai", config, timeout=LONG)))
 
 
 def llm(url: str, path: Path, *, replay: bool = False) -> Llm:
     cassette = Cassette(path / "cassette.jsonl", replay)
-    return Llm(chat_model(url), cassette, Street.actions, pause=0.0, timeout=LONG)
+    settings = LlmSettings(timeout=LONG)
+    return Llm(chat_model(url), cassette, Street.actions, llm=settings, pause=0.0)
 
 
 def asked(policy: Llm, ticks: int = 3) -> tuple[list[dict[str, Any]], list[str], str]:

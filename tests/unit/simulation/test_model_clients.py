@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.config.load import load_settings
 from agents.config.settings import LlmSettings
 from agents.errors import ChatFailed, ConfigError, SimulationError
 from agents.memory.records import Hits
@@ -16,7 +17,10 @@ from agents.simulation.policies.clients import ChatServer, OverHttp, Pace, model
 from agents.simulation.policies.llm import Llm
 from agents.simulation.policies.model import Question, Reply
 from agents.simulation.protocols import Action, Observation
+from agents.simulation.runs.scenario import check_scenario
 from openai_server import Fault, OpenAIServer
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # clients are left open
 
 MESSAGES = [{"role": "user", "content": "What do you do?"}]
 SCHEMA = {"type": "object", "properties": {"actions": {"type": "array"}}}
@@ -27,7 +31,7 @@ NOTHING = '{"actions": []}'
 
 def client(server: OpenAIServer, **options: Any) -> ChatServer:
     settings = LlmSettings(base_url=server.url, model="small", **options)
-    return ChatServer(settings, OverHttp(settings, 20))
+    return ChatServer(settings, OverHttp(settings))
 
 
 def test_a_server_gets_all_settings_of_sampling_and_the_form_of_the_reply() -> None:
@@ -116,7 +120,7 @@ def test_agents_of_a_group_have_a_model_of_their_own(tmp_path: Path) -> None:
     with OpenAIServer(named) as server:
         groups = ({"agents": ("bob_*",), "model": "large", "temperature": 1.0},)
         settings = LlmSettings(base_url=server.url, model="small", groups=groups)
-        made = Llm(model_of(settings, agents, 20), Cassette(tmp_path / "c"), {}, {}, llm=settings)
+        made = Llm(model_of(settings, agents), Cassette(tmp_path / "c"), {}, {}, llm=settings)
         seen = [Observation("", agent_id=agent, tick=1) for agent in agents]
         found = made.decide_all(seen, [Hits()] * 3, [Random(0)] * 3)
     assert found == [[Action("small 0.0")], [Action("large 1.0")], [Action("large 1.0")]]
@@ -135,7 +139,7 @@ def test_settings_with_which_nobody_can_be_asked_are_refused(
     wrong: dict[str, Any], what: str
 ) -> None:
     with pytest.raises(ConfigError, match=what):
-        model_of(LlmSettings(**wrong), ["alice"], 20).prepare()
+        model_of(LlmSettings(**wrong), ["alice"]).prepare()
 
 
 def test_no_minute_has_more_requests_or_tokens_than_its_limit() -> None:
@@ -147,3 +151,12 @@ def test_no_minute_has_more_requests_or_tokens_than_its_limit() -> None:
     cheap.wait(60)
     cheap.spent(60, 10)
     assert round(cheap.wait(90)) == 0
+
+
+@pytest.mark.parametrize("name", ["timeout", "concurrency"])
+def test_timeout_and_concurrency_are_set_in_one_place(name: str) -> None:
+    values = {"llm": {"base_url": "http://127.0.0.1:9/v1"}, "simulation": {
+        "world": "market", "policy": "llm", "policy_options": {name: 3}}}  # fmt: skip
+    with pytest.raises(ConfigError, match=f"{name} is a setting of the language model") as caught:
+        check_scenario(load_settings(values), [])
+    assert caught.value.hint == f"set llm.{name}"

@@ -115,6 +115,8 @@ def deeds_of(kept: LoggedDecision) -> Iterator[tuple[str, str]]:
         if reason := kept.reason(place):
             text += f", because: {reason}"
         yield RESULTS[result] if result else DID, text
+    if kept.idle:
+        yield DID, f"nothing, because: {kept.idle}"
 
 
 class Slices:

@@ -31,6 +31,8 @@ class Turn(NamedTuple):
     reasons: tuple[str | None, ...]
     """Why the agent did each action, where its policy says so. Two reasons for the same actions
     are no other decision."""
+    idle: str | None
+    """Why the agent did nothing, where its policy says so."""
 
 
 Story = Mapping[int, Mapping[str, Turn]]
@@ -114,6 +116,7 @@ def story_of(run: RunRecord, after: int) -> Story:
                     read
                     | {text_of(each): who for each in born.values() if (who := _speaker(each))},
                     tuple(map(decision.reason, range(len(decision.did)))),
+                    decision.idle,
                 )
     return story
 
@@ -164,6 +167,8 @@ def _parted(step: Step, one: Turn, other: Turn) -> Parted:
 
 def _deeds(turn: Turn) -> tuple[str, ...]:
     """The actions in words, without those that both a reader and the memory have elsewhere."""
+    if not turn.did and turn.idle:
+        return (f"nothing, because: {turn.idle}",)
     return tuple(
         (
             f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())}): {result}"

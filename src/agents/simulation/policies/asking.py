@@ -93,14 +93,14 @@ _Answer = tuple[int, Reply | Exception]
 
 @final
 class Asker:
-    """Asks ``model`` for many turns, up to ``concurrency`` at once.
+    """Asks ``model`` for many turns, up to ``llm.concurrency`` at once.
 
     It does not ask a question that the cassette holds, so the same cassette gives the same answers.
     At temperature 0, equal questions of a tick are asked once. After an answer in the wrong form
     there are at most ``retries`` more attempts, which show the model that answer and say what is
-    wrong with it. A call without an answer, also after ``timeout`` seconds, is no attempt: it is
-    made again after ``pause`` seconds, then after twice as long each time, or when the server says,
-    for ``settings.patience`` seconds.
+    wrong with it. A call without an answer, also after ``llm.timeout`` seconds, is no attempt: it
+    is made again after ``pause`` seconds, then after twice as long each time, or when the server
+    says, for ``llm.patience`` seconds.
     """
 
     def __init__(
@@ -110,17 +110,11 @@ class Asker:
         settings: LlmSettings = LlmSettings(),  # noqa: B008 - it never changes
         *,
         retries: int = 2,
-        timeout: float | None = None,
-        concurrency: int | None = None,
         pause: float = 1.0,
     ) -> None:
-        timeout = settings.timeout if timeout is None else timeout
-        if concurrency is None:
-            concurrency = settings.concurrency or (1 if settings.provider == LOCAL else 8)
-        if retries < 0 or timeout <= 0 or concurrency < 1 or pause < 0:
+        if retries < 0 or pause < 0:
             raise ConfigError(
-                f"policy llm: retries ({retries}) and pause ({pause}) are at least 0, concurrency "
-                f"({concurrency}) is at least 1 and timeout ({timeout}) is more than 0",
+                f"policy llm: retries ({retries}) and pause ({pause}) are at least 0",
                 hint="change it in simulation.policy_options",
             )
         self.say: Callable[[str], None] = lambda _: None
@@ -129,8 +123,8 @@ class Asker:
         self._cassette = cassette
         self._settings = settings
         self._attempts = retries + 1
-        self._timeout = timeout
-        self._concurrency = concurrency
+        self._timeout = settings.timeout
+        self._concurrency = settings.concurrency or (1 if settings.provider == LOCAL else 8)
         self._pause = pause
         self._away_since: float | None = None
         """Since when no call has had an answer."""

@@ -42,7 +42,7 @@ _KINDS = {
 }
 
 
-def model_of(settings: LlmSettings, agents: Sequence[str], timeout: float) -> Model:
+def model_of(settings: LlmSettings, agents: Sequence[str]) -> Model:
     """The model of all agents; it gives each question to the model of the question's agent."""
     for place, group in enumerate(settings.groups):
         if not any(fnmatchcase(each, name) for each in agents for name in group["agents"]):
@@ -56,7 +56,7 @@ def model_of(settings: LlmSettings, agents: Sequence[str], timeout: float) -> Mo
         own = settings.of(agent)
         known = next((model for other, model in made if other == own), None)
         if known is None:
-            known = _one_model(own, timeout)
+            known = _one_model(own)
             made.append((own, known))
         by_agent[agent] = known
     if len(made) == 1:
@@ -64,7 +64,7 @@ def model_of(settings: LlmSettings, agents: Sequence[str], timeout: float) -> Mo
     return Models(by_agent)
 
 
-def _one_model(settings: LlmSettings, timeout: float) -> Model:
+def _one_model(settings: LlmSettings) -> Model:
     if settings.provider == LOCAL:
         return ChatServer(settings, InProcess(settings))
     if settings.base_url is not None:
@@ -73,8 +73,8 @@ def _one_model(settings: LlmSettings, timeout: float) -> Model:
                 f"llm.base_url is set, and llm.provider is {settings.provider!r:.40}",
                 hint="leave out llm.provider for a server, or llm.base_url for a provider of mem0",
             )
-        return ChatServer(settings, OverHttp(settings, timeout))
-    return Mem0Model(ChatModel(settings, timeout=timeout))
+        return ChatServer(settings, OverHttp(settings))
+    return Mem0Model(ChatModel(settings))
 
 
 @final
@@ -292,9 +292,8 @@ class Pace:
 class OverHttp:
     """A server at an address. Threads share its connections."""
 
-    def __init__(self, settings: LlmSettings, timeout: float) -> None:
+    def __init__(self, settings: LlmSettings) -> None:
         self._settings = settings
-        self._timeout = timeout
         self._client: Any = None
         self._lock = threading.Lock()
         self._url = f"{str(settings.base_url).rstrip('/')}/chat/completions"
@@ -323,7 +322,7 @@ class OverHttp:
                 headers["Authorization"] = f"Bearer {key}"
             self._client = httpx.Client(
                 headers=headers,
-                timeout=self._timeout,
+                timeout=self._settings.timeout,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
                 verify=self._url.startswith("https:"),
                 trust_env=urlsplit(self._url).hostname not in _LOOPBACK,

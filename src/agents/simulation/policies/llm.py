@@ -23,9 +23,9 @@ from .prompts import (
     talk_prompt,
 )
 from .replies import (
-    actions_in,
     actions_to_save,
     asks_in,
+    decision_in,
     decision_schema,
     insights_in,
     insights_schema,
@@ -44,9 +44,9 @@ _FLUSH_ATTEMPTS = 2
 
 @final
 class Llm:
-    """Asks ``model`` for the actions of every agent, up to ``concurrency`` agents at once.
+    """Asks ``model`` for the actions of every agent, many agents at once.
 
-    :class:`~.asking.Asker` says how it asks, and what ``retries``, ``timeout`` and ``pause`` do.
+    :class:`~.asking.Asker` says how it asks, and what ``llm``, ``retries`` and ``pause`` do.
     After the last attempt without a usable reply the agent's action is ``NO_OP``.
 
     ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name, and what
@@ -54,7 +54,7 @@ class Llm:
     action and argument. ``can_ask`` says whether questions to an agent's memory are answered; None:
     if they are offered. ``system`` is the scenario's own text, ``template`` the text that puts the
     parts of a decision's prompt together. ``reflection`` says how many questions and insights a
-    reflection has, ``llm`` what is done while the model is away.
+    reflection has.
     """
 
     def __init__(
@@ -71,14 +71,9 @@ class Llm:
         system: str = "",
         template: str = DEFAULT,
         retries: int = 2,
-        timeout: float | None = None,
-        concurrency: int | None = None,
         pause: float = 1.0,
     ) -> None:
-        self._asker = Asker(
-            model, cassette, llm, retries=retries, timeout=timeout, concurrency=concurrency,
-            pause=pause,
-        )  # fmt: skip
+        self._asker = Asker(model, cassette, llm, retries=retries, pause=pause)
         self._template = Template(template)
         actions = actions_text(world_actions, own_actions)
         self._parts = {"role": system.strip(), "actions": actions}
@@ -102,7 +97,7 @@ class Llm:
     ) -> Sequence[Sequence[Action] | Sequence[Ask]]:
         """The actions of each agent, or its questions, in the order of ``observations``."""
         turns = [
-            self._decision(seen, hits, "", "decision", actions_in)
+            self._decision(seen, hits, "", "decision", decision_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._asker.ask(turns)

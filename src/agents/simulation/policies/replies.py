@@ -12,7 +12,14 @@ from ...memory.records import Memory
 from ...memory.sources import MOST_EVIDENCE, check_importance
 from ...notes.flush import SILENT_REPLY
 from ..protocols import Action, Ask, Insight, Say
-from ..tick.actions import ASK_ACTIONS, GROUP_ASKS, NAMES_OF_MEMORIES, as_action, schema_of
+from ..tick.actions import (
+    ASK_ACTIONS,
+    GROUP_ASKS,
+    NAMES_OF_MEMORIES,
+    NO_OP,
+    as_action,
+    schema_of,
+)
 from . import as_actions, check_keepable
 
 Value = dict[str, Any]
@@ -116,6 +123,15 @@ def actions_in(reply: str) -> list[object]:
     first = actions[0] if actions else None
     if isinstance(first, Action) and first.reason is None and isinstance(reason, str):
         actions[0] = as_action(first._replace(reason=reason.strip() or None))
+    return actions
+
+
+def decision_in(reply: str) -> list[object]:
+    """The actions of a reply; where there is none, its reason for that."""
+    actions = actions_in(reply)
+    reason = None if actions else object_of(reply).get("reason")
+    if isinstance(reason, str) and reason.strip():
+        return [as_action(Action(NO_OP, reason=reason.strip()))]
     return actions
 
 

@@ -37,7 +37,7 @@ from .record import RunRecord
 from .trust import check_asking
 
 FOLDER = "interviews"
-_OPTIONS = ("retries", "timeout", "concurrency", "pause")
+_OPTIONS = ("retries", "pause")
 _NOT_THE_MODEL = (
     "patience", "on_failure", "prices", "budget", "timeout", "concurrency", "threads",
     "requests_per_minute", "tokens_per_minute",
@@ -283,7 +283,7 @@ def _answered(
     llm = replace(settings.llm, on_failure="stop")
     if llm.seed is not None:  # with the same seed, a repetition would be answered the same
         llm = replace(llm, seed=llm.seed + time - 1)
-    asker = Asker(model_of(llm, everybody, own.get("timeout", llm.timeout)), cassette, llm, **own)
+    asker = Asker(model_of(llm, everybody), cassette, llm, **own)
     asker.say = say
     turns = [Turn(tick, each.agent, each.question, each.asked.read) for each in put]
     try:

@@ -377,7 +377,10 @@ def _decision_row(
         "arguments": [orjson.dumps(arguments).decode() for _, arguments, *_ in decision.did],
         "results": [RESULTS[result] for _, _, result, _ in decision.did],
         "reasons": refusals(decision, errors),
-        "given_reasons": [decision.reason(place) for place in range(len(decision.did))],
+        "given_reasons": [
+            *(decision.reason(place) for place in range(len(decision.did))),
+            *([decision.idle] if decision.idle else []),
+        ],
     }
 
 

@@ -139,8 +139,12 @@ def make_policy(
                 "simulation.policy is llm, and no LLM is configured",
                 hint="set llm.base_url and llm.model, or llm.provider (local, or one of mem0's)",
             )
-        seconds = options.get("timeout", settings.llm.timeout)
-        named = model_of(settings.llm, settings.simulation.agent_ids(), seconds)
+        if moved := next((each for each in ("timeout", "concurrency") if each in options), None):
+            raise ConfigError(
+                f"{where}: {moved} is a setting of the language model",
+                hint=f"set llm.{moved}",
+            )
+        named = model_of(settings.llm, settings.simulation.agent_ids())
         actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
         known = getattr(world, "action_arguments", {})

@@ -110,6 +110,8 @@ class Decision(NamedTuple):
     """The prompts to a language model and its answers, from the cassette."""
     note: str = ""
     """What can't be told any more."""
+    idle: str | None = None
+    """Why it did nothing, if its policy says so."""
     told: tuple[str, ...] = ()
     """The memories that others told it in the tick, which are new to it."""
     insights: tuple[str, ...] = ()
@@ -192,6 +194,7 @@ def retold(
         note=note,
         told=tuple(map(text, born.told)),
         insights=tuple(map(text, born.insights)),
+        idle=kept.idle,
     )
 
 

@@ -368,7 +368,7 @@ def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     if action.name in OWN_ACTIONS:
         return Deed(action, None)
     if action.name == NO_OP:
-        return Deed(action, UNANSWERED)
+        return Deed(action, UNANSWERED if action.reason is None else DONE)
     try:
         outcome = world.apply(agent, _own(action))
     except REFUSED as error:

@@ -130,7 +130,10 @@ FEW_ACTIONS: Mapping[str, str] = {
 """What a language model is offered unless ``simulation.memory_actions`` says otherwise."""
 
 NO_OP = "no_op"
-"""The action of a policy that found no answer. Only its ``reason`` is recorded."""
+"""The action of a policy that found no answer: only the ``reason`` among its arguments is recorded.
+
+With a reason of its own, as any action may have one, it is a decision for nothing, and why.
+"""
 
 REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, MemoryPinned, NoteRefused, TierFull)
 """The errors that an agent is told of. They do not end the run."""

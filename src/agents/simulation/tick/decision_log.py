@@ -32,6 +32,8 @@ _TEXTS = {
 }
 """The arguments that become memories or notes."""
 _MOST_DEEP = 8
+_NOTHING = -1
+"""The place of a reason for doing nothing."""
 
 
 def is_said(what: Observation | Remark | Outcome) -> bool:
@@ -76,6 +78,10 @@ class DecisionLog:
         if arguments and name in _TEXTS:
             arguments = {key: each for key, each in arguments.items() if key not in _TEXTS[name]}
         self._did += (agent, name, arguments or 0, result, born)
+
+    def did_nothing(self, agent: str, reason: str | None) -> None:
+        """Why an agent decided to do nothing; what it did is as without the reason."""
+        self._reasons.setdefault(agent, []).append([_NOTHING, reason])
 
     def asked(self, agent: str, answer: Answer) -> None:
         """A question of an agent, and what it found."""
@@ -139,11 +145,17 @@ class LoggedDecision(NamedTuple):
     """What was not a new memory, as the agent had it (``memory.merge_duplicates``): the place among
     all that it observed, heard and did and that became a memory, and the sequence number."""
     reasons: Sequence[tuple[int, str]] = ()
-    """The place of an action in ``did``, and why the agent did it; of actions with a reason."""
+    """The place of an action in ``did``, and why the agent did it; of actions with a reason, and of
+    a decision for nothing."""
 
     def reason(self, place: int) -> str | None:
         """Why the agent did the action at this place in ``did``, as its policy says."""
         return next((reason for at, reason in self.reasons if at == place), None)
+
+    @property
+    def idle(self) -> str | None:
+        """Why the agent did nothing, as its policy says."""
+        return self.reason(_NOTHING)
 
 
 def plain(data: bytes) -> bytes:

@@ -30,7 +30,7 @@ from ..protocols import (
     Talking,
 )
 from .act import Boards, BoardUse, Deed, Speech, change_boards, speech_of, used_in
-from .actions import REFUSED, refusal
+from .actions import NO_OP, REFUSED, refusal
 from .branch_rules import NO_RULES, BranchRules
 from .decide import Decided, as_seen, decide, searched, spoken
 from .decision_log import DONE, REFUSAL, UNANSWERED, DecisionLog
@@ -248,7 +248,11 @@ class Minds:
                 self._contexts.saw(agent, outcome.text)
         elif outcome is not None and action is not None:
             born = recorder.happened(agent, action.name, outcome)
-        if self._log is not None:
+        if self._log is None:
+            return
+        if action is not None and action.name == NO_OP and result == DONE:
+            self._log.did_nothing(agent, action.reason)
+        else:
             self._log.did(agent, action, result, born=born)
 
     def _saving(self, decided: Decided) -> Saving | None:

@@ -282,13 +282,12 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
 class ChatModel:
     """Any LLM that mem0 has, asked for JSON. Threads may share it; no error shows a secret.
 
-    A provider's client that takes a ``timeout`` gets it, in seconds. The timeout bounds each wait
+    A provider's client that takes a ``timeout`` gets that of the settings. It bounds each wait
     for data and not the whole call: a caller that must go on needs its own deadline.
     """
 
-    def __init__(self, settings: LlmSettings, *, timeout: float = 60.0) -> None:
+    def __init__(self, settings: LlmSettings) -> None:
         self._settings = settings
-        self._timeout = timeout
         self._model: Any = None
         self._lock = threading.Lock()
 
@@ -326,7 +325,7 @@ class ChatModel:
                 ) from None
             client = getattr(model, "client", None)
             # A client that retries would go on asking after a deadline, and each try costs money.
-            for name, value in (("max_retries", 0), ("timeout", self._timeout)):
+            for name, value in (("max_retries", 0), ("timeout", self._settings.timeout)):
                 if hasattr(client, name):
                     setattr(client, name, value)
             self._model = model

@@ -126,7 +126,7 @@ def _tell(found: "Decision", idle: str, calls: list[str], *, everything: bool, i
             # The last digits would be those of a memory of the agent's own.
             identifier = each.id if on else shown_id(each.id, whole=ids)
             say(f"  found {each.score:.4f} {identifier} {each.text}{on}")
-    for line in _deeds(found) or [idle]:
+    for line in _deeds(found, idle):
         say(line)
     for text in found.told:
         say(f"others told it: {text}")
@@ -157,14 +157,16 @@ def _seen(found: "Decision") -> dict[str, list[str]]:
     }
 
 
-def _deeds(found: "Decision") -> list[str]:
-    lines = []
+def _deeds(found: "Decision", idle: str = "did nothing") -> list[str]:
+    lines = [] if found.did else [idle]
     for deed in found.did:
         arguments = json.dumps(dict(deed.arguments), ensure_ascii=False) if deed.arguments else ""
         came = f": {deed.text}" if deed.text else ""
         lines.append(f"did {' '.join(filter(None, (deed.name, arguments)))} ({deed.result}){came}")
         if deed.reason:
             lines.append(f"  because: {one_line(deed.reason)}")
+    if found.idle:
+        lines.append(f"  because: {one_line(found.idle)}")
     return lines
 
 

@@ -35,7 +35,7 @@ function Act({ act, run }) {
 
 /** @param {{decision: Decision, run?: number}} props */
 export function DecisionParts({ decision, run }) {
-  const { note, persona, observed, heard, errors, facts, query, given, reasons, asked, did, told, saved, insights, calls } = decision;
+  const { note, persona, observed, heard, errors, facts, query, given, reasons, asked, did, idle, told, saved, insights, calls } = decision;
   const left = Object.entries(reasons ?? {});
   const hasFacts = facts && Object.keys(facts).length > 0;
   return html`<div class="decision" data-tick=${decision.tick} data-agent=${decision.agent}>
@@ -57,6 +57,7 @@ export function DecisionParts({ decision, run }) {
         ${ask.found?.length > 0 ? html`<${GivenTable} rows=${ask.found} run=${run} />` : html`<p class="soft">found nothing</p>`}</div>`,
     )}<//>`}
     ${did?.length > 0 && html`<${Part} name="did" title="Did"><ul class="acts">${did.map((act) => html`<${Act} act=${act} run=${run} />`)}</ul><//>`}
+    ${idle && html`<${Part} name="idle" title="Did nothing"><div class="soft">because: <${Line} text=${idle} most=${300} /></div><//>`}
     ${told?.length > 0 && html`<${Part} name="told" title="Others told it"><${Texts} texts=${told} /><//>`}
     ${saved?.length > 0 && html`<${Part} name="saved" title="Saved"><${Texts} texts=${saved} /><//>`}
     ${insights?.length > 0 && html`<${Part} name="insights" title="Concluded"><${Texts} texts=${insights} /><//>`}

@@ -26,6 +26,8 @@ export type Decision = {
   asked: { query: string; limit: number | null; cold: boolean; found: Given[]; note: string | null }[];
   did: { name: string; arguments: any; result: any; memory_id: string | null; text: string | null; reason?: string | null }[];
   outcome: string[]; told: string[]; saved: string[]; insights: string[]; exchanges: any[]; calls: string[]; context: string | null;
+  /** Why it did nothing, if its policy says so. */
+  idle?: string | null;
 };
 export type Explained = { query: string | null; when: string; tick: number; total: number; rows: Given[]; reasons?: Record<string, number> };
 export type Life = {
