@@ -84,6 +84,24 @@ def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.
     return Difference(n, mean, mean - reach, mean + reach, p, deviation)
 
 
+def equivalence(difference: Interval | Difference, margin: float) -> float:
+    """The p value of two one-sided tests (TOST).
+
+    How probable a mean this near to zero is, if the true one is ``margin`` away from it. The mean's
+    interval is one of :data:`LEVEL`. Without an interval p is 1: equal values do not tell how far
+    away another seed's is.
+    """
+    if not (math.isfinite(margin) and margin > 0):
+        raise ValueError(f"margin is {margin}; it must be a number above 0")
+    n, reach = difference.n, (difference.high - difference.low) / 2
+    if not math.isfinite(reach):
+        return 1.0
+    from scipy.special import stdtr, stdtrit
+
+    error = reach / stdtrit(n - 1, (1 + LEVEL) / 2)
+    return _stable(stdtr(n - 1, -(margin - abs(difference.mean)) / error))
+
+
 def _stable(value: float) -> float:
     """A number without its last digits, which are others in other versions of SciPy."""
     return float(f"{value:.12g}")

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 
 from agents.simulation.statistics import (
     Difference,
     Interval,
     differences,
+    equivalence,
     holm,
     may_differ,
     mean_interval,
@@ -180,6 +181,32 @@ def test_equal_differences_need_no_number_of_seeds(other: float) -> None:
 
 
 # Many comparisons
+
+
+@pytest.mark.parametrize("margin", [0.5, 2.0, 6.0])
+def test_equivalence_is_the_larger_p_of_two_one_sided_tests(margin: float) -> None:
+    gaps = [0.4, -1.1, 2.0, 0.3, -0.6, 1.2]
+    above = ttest_1samp(gaps, -margin, alternative="greater").pvalue
+    below = ttest_1samp(gaps, margin, alternative="less").pvalue
+    assert equivalence(mean_interval(gaps), margin) == pytest.approx(max(above, below))
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 20])
+def test_a_gap_as_large_as_the_margin_is_seldom_called_equivalent(seeds: int) -> None:
+    rng = np.random.default_rng(7)
+    trials = [mean_interval(rng.normal(1.0, 0.7, seeds).tolist()) for _ in range(2_000)]
+    wrong = sum(equivalence(trial, 1.0) <= 0.05 for trial in trials)
+    assert wrong / len(trials) == pytest.approx(0.05, abs=0.016)
+
+
+def test_equal_values_are_not_shown_to_be_equivalent() -> None:
+    assert equivalence(mean_interval([0.0] * 20), 1.0) == 1.0
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0, math.inf, math.nan])
+def test_a_margin_that_is_none_is_refused(margin: float) -> None:
+    with pytest.raises(ValueError, match="margin"):
+        equivalence(mean_interval(VALUES), margin)
 
 
 def test_holm_multiplies_the_smallest_by_all_and_never_orders_them_anew() -> None:

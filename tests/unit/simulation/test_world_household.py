@@ -192,3 +192,27 @@ def test_one_servant_alone_is_too_few() -> None:
 def test_tiers_is_true_or_false() -> None:
     with pytest.raises(ConfigError, match=r"policy_options\.tiers is None"):
         Household.rules(tiers=None)  # type: ignore[arg-type]
+
+
+def test_a_well_worded_order_says_at_which_choice_it_matters() -> None:
+    _, seen = ready()
+    _, stored = Household.rules(tiers=False, worded=True).decide(seen, [], Random(1))
+    order = seen.facts["order"]
+    asked = seen.text.split(":")[0]
+    assert stored.arguments["content"] == f"{asked}? Keep in mind: {order}"
+
+
+def test_an_order_is_understood_within_another_text() -> None:
+    world, seen = ready(orders=1)
+    orders = world.rules().decide(seen, [], Random(1))[-1].arguments["content"]
+    with MemoryBank.ephemeral() as bank:
+        memory = bank.agent(SERVANTS[0])
+        memory.add(f"I learned two things: {orders}; the cook is kind")
+        hits = memory.search(orders)
+        facts = {key: value for key, value in seen.facts.items() if key != "order"}
+        later = seen._replace(facts=facts)
+        chosen = {
+            world.rules().decide(later, hits, Random(seed))[0].arguments["thing"]
+            for seed in range(20)
+        }
+    assert len(chosen) == 2

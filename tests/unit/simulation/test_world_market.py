@@ -10,7 +10,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
-from agents.simulation.protocols import Action, Policy, World
+from agents.simulation.protocols import Action, Observation, Policy, World
 from agents.simulation.tick.loop import Loop
 from agents.simulation.worlds.market import Market
 
@@ -187,6 +187,43 @@ def test_a_bad_option_is_named(option: str, value: Any) -> None:
 def test_tiers_is_true_or_false() -> None:
     with pytest.raises(ConfigError, match=r"policy_options\.tiers is 'no'"):
         Market.rules(tiers="no")  # type: ignore[arg-type]
+
+
+def stored(facts: dict[str, Any], days: int = 400, **options: Any) -> list[tuple[str, str]]:
+    """The tier and the text of what a trader stores on days with these facts."""
+    seen, rules, rng = Observation("an offer", facts=facts), Market.rules(**options), Random(3)
+    kept = [each for _ in range(days) for each in rules.decide(seen, [], rng)[1:]]
+    return [(each.arguments["tier"], each.arguments["content"]) for each in kept]
+
+
+CHEATED = {"seller": TRADERS[1], "cheated_by": TRADERS[2]}
+
+
+def test_a_well_worded_warning_has_the_words_of_the_mornings_question() -> None:
+    ((tier, text),) = stored(CHEATED, 1, tiers=False, worded=True)
+    assert tier == "normal"
+    assert text.startswith("Keep in mind at the market: never accept an offer from agent_02")
+
+
+def test_a_share_of_the_warnings_is_not_pinned() -> None:
+    assert {tier for tier, _ in stored(CHEATED)} == {"pinned"}
+    tiers = [tier for tier, _ in stored(CHEATED, missed=0.2)]
+    assert len(tiers) == 400
+    assert tiers.count("normal") == pytest.approx(80, abs=25)
+
+
+def test_on_a_share_of_the_days_without_bad_news_the_offer_is_pinned() -> None:
+    assert stored({"seller": TRADERS[1]}) == []
+    pins = stored({"seller": TRADERS[1]}, false_pins=0.2)
+    assert set(pins) == {("pinned", "an offer")}
+    assert len(pins) == pytest.approx(80, abs=25)
+
+
+@pytest.mark.parametrize("option", ["false_pins", "missed"])
+@pytest.mark.parametrize("value", [-0.1, 1.1, "0.5", True, None, float("nan")])
+def test_a_share_is_a_number_from_0_to_1(option: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"policy_options\.{option} is .*0 to 1"):
+        Market.rules(**{option: value})
 
 
 @pytest.mark.parametrize("asks", ["noon", None, 1])

@@ -10,7 +10,15 @@ from random import Random
 from ...errors import ConfigError, InvalidAction
 from ..protocols import Action, WorldRandom
 
-__all__ = ["WORLDS", "another", "check_whole_option", "check_yes_or_no", "own_stream", "refused"]
+__all__ = [
+    "WORLDS",
+    "another",
+    "check_share",
+    "check_whole_option",
+    "check_yes_or_no",
+    "own_stream",
+    "refused",
+]
 
 WORLDS: Mapping[str, str] = {
     "market": f"{__name__}.market:Market",
@@ -49,6 +57,15 @@ def check_yes_or_no(name: str, value: object) -> bool:
         return value
     raise ConfigError(
         f"simulation.policy_options.{name} is {value!r:.40}", hint="use true or false"
+    )
+
+
+def check_share(name: str, value: object) -> float:
+    """``value`` itself if it is a number from 0 to 1, or ConfigError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return value
+    raise ConfigError(
+        f"simulation.policy_options.{name} is {value!r:.40}", hint="use a number from 0 to 1"
     )
 
 

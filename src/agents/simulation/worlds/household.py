@@ -5,6 +5,7 @@ locked. In every tick a servant must choose between three things, one of which a
 words of the choice are not the words of the order: the servant must think of it unasked.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple
@@ -135,9 +136,13 @@ class Household:
         self._talk = check_whole_option("talk", talk, 0, 10)
 
     @staticmethod
-    def rules(*, tiers: bool = True) -> "HouseholdRules":
-        """The servants' own policy; without ``tiers`` an order is a normal memory."""
-        return HouseholdRules(tiers=tiers)
+    def rules(*, tiers: bool = True, worded: bool = False) -> "HouseholdRules":
+        """The servants' own policy.
+
+        Without ``tiers`` an order is a normal memory. A ``worded`` one says at which choice it
+        matters.
+        """
+        return HouseholdRules(tiers=tiers, worded=worded)
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
         """Draw every servant's orders."""
@@ -237,15 +242,17 @@ _REGRET = ", and that was a bad mistake"
 class HouseholdRules:
     """Chooses what no order in view forbids, and nothing that a memory in view regrets."""
 
-    def __init__(self, *, tiers: bool = True) -> None:
+    def __init__(self, *, tiers: bool = True, worded: bool = False) -> None:
         self._tier = "pinned" if check_yes_or_no("tiers", tiers) else "normal"
+        self._worded = check_yes_or_no("worded", worded)
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
         """Choose; store an order that was told in this tick."""
         facts = observation.facts
         kind, things = facts["kind"], facts["things"]
         order = facts.get("order")
-        known = {hit.memory.content for hit in memories} | {order}
+        # As one text: an insight or a worded order quotes what it is about.
+        known = "\n".join([*(hit.memory.content for hit in memories), order or ""])
         left = [
             thing
             for thing, group in things.items()
@@ -256,13 +263,22 @@ class HouseholdRules:
         )
         actions = [Action("choose", {"thing": rng.choice(left or list(things))}, why)]
         if order is not None:
-            stored = {"content": order, "tier": self._tier}
+            written = f"{_OCCASIONS[order]}? Keep in mind: {order}" if self._worded else order
+            stored = {"content": written, "tier": self._tier}
             actions.append(Action("store_memory", stored, "it is an order"))
         return actions
 
 
 def _told(kind: str, group: str) -> str:
     return _ORDERS[kind].told.format(group)
+
+
+_OCCASIONS: Mapping[str, str] = {
+    _told(kind, group): re.split("[:,]", order.asks)[0]
+    for kind, order in _ORDERS.items()
+    for group in order.groups
+}
+"""By order, the choice at which it matters, in the words in which the choice begins."""
 
 
 def _regret(kind: str, thing: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
-from . import another, check_whole_option, check_yes_or_no, own_stream, refused
+from . import another, check_share, check_whole_option, check_yes_or_no, own_stream, refused
 
 _GOODS = ("grain", "cloth", "salt", "oil", "wool", "wine")
 _LEAST_PRICE, _PRICES = 5, 8
@@ -58,9 +58,16 @@ class Market:
         self._question = _QUESTIONS[asks]
 
     @staticmethod
-    def rules(*, tiers: bool = True) -> "MarketRules":
-        """The market's own policy; without ``tiers`` a warning is a normal memory."""
-        return MarketRules(tiers=tiers)
+    def rules(
+        *, tiers: bool = True, worded: bool = False, false_pins: float = 0, missed: float = 0
+    ) -> "MarketRules":
+        """The market's own policy.
+
+        Without ``tiers`` a warning is a normal memory. A ``worded`` one has the words of the
+        morning's question. Of the days without bad news, the share ``false_pins`` brings a pin of
+        the day's offer; of the warnings, the share ``missed`` is not pinned.
+        """
+        return MarketRules(tiers=tiers, worded=worded, false_pins=false_pins, missed=missed)
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
         """Draw the scammers; at least two traders are honest."""
@@ -221,8 +228,13 @@ class MarketRules:
     The agent's own bad experience decides; without one, the majority of remarks decides.
     """
 
-    def __init__(self, *, tiers: bool = True) -> None:
+    def __init__(
+        self, *, tiers: bool = True, worded: bool = False, false_pins: float = 0, missed: float = 0
+    ) -> None:
         self._tier = "pinned" if check_yes_or_no("tiers", tiers) else "normal"
+        self._warning = _WORDED if check_yes_or_no("worded", worded) else _WARNING
+        self._false_pins = check_share("false_pins", false_pins)
+        self._missed = check_share("missed", missed)
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
         """Answer the offer; store a warning against a scammer whose goods never came."""
@@ -244,12 +256,18 @@ class MarketRules:
             answer = _DECLINE if word < 0 else _ACCEPT if word else _ACCEPT_STRANGER
         scammer = facts.get("cheated_by")
         if scammer is None:
+            if self._false_pins and rng.random() < self._false_pins:
+                stored = {"content": observation.text, "tier": "pinned"}
+                return [answer, Action("store_memory", stored, "it seems to matter")]
             return [answer]
-        warning = f"Never accept an offer from {scammer}: {scammer} cheated me"
-        stored = {"content": warning, "tier": self._tier}
+        missed = self._missed and rng.random() < self._missed
+        warning = self._warning.format(scammer)
+        stored = {"content": warning, "tier": "normal" if missed else self._tier}
         return [answer, Action("store_memory", stored, "my goods never came")]
 
 
+_WARNING = "Never accept an offer from {0}: {0} cheated me"
+_WORDED = "Keep in mind at the market: never accept an offer from {0}: {0} cheated me"
 _ACCEPT = Action("accept", reason="what I heard of the seller is good more often than bad")
 _ACCEPT_STRANGER = Action(
     "accept", reason="I remember nothing of the seller, or as much good as bad"
