@@ -4,16 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.temperature import (
-    after_use,
-    is_promoted,
-    promotion,
-    relevance,
-    relevances,
-)
-from agents.rules.temperature import (
-    relevance_rank as rank,
-)
+from agents.rules.ranking import after_use, is_promoted, promotion, relevance, relevances
+from agents.rules.ranking import relevance_rank as rank
 
 scores = st.floats(0.0, 1.0)
 uses = st.lists(st.one_of(scores, scores, st.sampled_from([0.0, 1.0])), max_size=70)

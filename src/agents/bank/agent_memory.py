@@ -1,7 +1,9 @@
 """One agent's view of its own memories in a bank."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, final
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, final
 
 from ..engine import clock, move, read, upkeep, write
 from ..engine.engine import Engine
@@ -36,10 +38,41 @@ from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
 from ..telling import groups, links, tell
 from ..telling import trust as trusting
-from .renaming import named_by_profile
+from .renaming import doing, under_our_names
 
 if TYPE_CHECKING:
     from .agent_session import AgentSession
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_Method = Callable[Concatenate["AgentMemory", P], T]
+
+
+def named_by_profile(does: str) -> Callable[[_Method[P, T]], _Method[P, T]]:
+    """Let a method take the names and defaults that the bank's profile has for an operation.
+
+    Of the arguments of the profile's operation that ``does`` this one of ours, the method takes
+    those that have another name or other values here, and has their defaults.
+    """
+
+    def decorated(method: _Method[P, T]) -> _Method[P, T]:
+        parameters = inspect.signature(method).parameters
+        names = tuple(parameters)[1:]
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+        @functools.wraps(method)
+        def called(self: "AgentMemory", /, *args: P.args, **kwargs: P.kwargs) -> T:
+            name = self.engine.settings.profile
+            if name is not None and (operation := doing(name, does)) is not None:
+                given = names[: len(args)]
+                known = None if takes_all else names
+                kwargs = under_our_names(self, operation, kwargs, given, known)  # type: ignore[assignment]
+            return method(self, *args, **kwargs)
+
+        return called
+
+    return decorated
 
 
 @final

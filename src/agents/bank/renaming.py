@@ -1,11 +1,10 @@
 """Arguments under the names of a profile become ours: names, values, defaults."""
 
 import functools
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ..config.profiles import Argument, Renamed, profile
 from ..engine import clock
@@ -13,9 +12,6 @@ from ..engine.engine import Engine
 from ..errors import InvalidInput
 from ..memory.requests import check_whole
 from ..memory.scopes import scope_of
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class _Agent(Protocol):
@@ -133,36 +129,6 @@ def with_defaults(operation: Renamed, given: Mapping[str, Any]) -> dict[str, Any
     """What was given, and the defaults of the rest."""
     defaults = {each.name: each.default for each in operation.arguments}
     return {**{name: each for name, each in defaults.items() if each is not None}, **given}
-
-
-Agent = TypeVar("Agent", bound=_Agent)
-_Method = Callable[Concatenate[Agent, P], T]
-
-
-def named_by_profile(does: str) -> Callable[[_Method[Agent, P, T]], _Method[Agent, P, T]]:
-    """Let a method take the names and defaults that the bank's profile has for an operation.
-
-    Of the arguments of the profile's operation that ``does`` this one of ours, the method takes
-    those that have another name or other values here, and has their defaults.
-    """
-
-    def decorated(method: _Method[Agent, P, T]) -> _Method[Agent, P, T]:
-        parameters = inspect.signature(method).parameters
-        names = tuple(parameters)[1:]
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-
-        @functools.wraps(method)
-        def called(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            name = self.engine.settings.profile
-            if name is not None and (operation := doing(name, does)) is not None:
-                given = names[: len(args)]
-                known = None if takes_all else names
-                kwargs = under_our_names(self, operation, kwargs, given, known)  # type: ignore[assignment]
-            return method(self, *args, **kwargs)
-
-        return called
-
-    return decorated
 
 
 def doing(profile_name: str, does: str) -> Renamed | None:

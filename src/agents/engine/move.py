@@ -15,15 +15,13 @@ from ..memory.context import cost, cost_of
 from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id, session_of
 from ..memory.requests import Filter, check_query, check_whole
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
+from ..rules.ranking import is_promoted, promotion, relevance_rank
 from ..rules.temperature import (
     HotFact,
     HotLimits,
     choose_spill,
     destination,
-    is_promoted,
     least_relevant,
-    promotion,
-    relevance_rank,
     to_free,
 )
 from ..rules.tiers import Transition, demotion, permitted

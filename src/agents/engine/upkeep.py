@@ -17,7 +17,8 @@ from ..memory.records import NEVER, PLAIN, Compaction, Memory, RuledMove, memory
 from ..memory.requests import check_agent_id, check_whole, is_of_agent
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.compaction import Facts, Move, Rule, Sessions, plan, resting_places
-from ..rules.temperature import SLOWEST, choose_prune, relevance, slownesses
+from ..rules.ranking import relevance
+from ..rules.temperature import SLOWEST, choose_prune, slownesses
 from ..rules.tiers import cooler
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.note import is_of_note, note_of

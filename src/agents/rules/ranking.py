@@ -1,11 +1,13 @@
-"""How memories are scored and ranked: words (BM25), words and vectors, sessions, tier boosts.
+"""How memories are scored and ranked: words (BM25), words and vectors, sessions, tier boosts; and
+how relevant their uses make them.
 
 Ranking works on many agents at once, a row for each, because a tick searches for all of them
 together. A single search is a batch of one, so both give the same bits.
 """
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,3 +317,85 @@ def _padded(scores: Floats) -> Floats:
     result = np.zeros(len(scores) + 1)
     result[:-1] = scores
     return result
+
+
+# How relevant a memory is: what its uses, their scores and a promotion make of it.
+#
+# ``relevance = 1 - (3/4 - mean/2) / 2^uses``, where ``mean`` is the running mean of the scores of
+# its uses, 0.5 at first. So each use halves what is missing to 1. A use with the score 0 halves
+# the mean, and still lowers nothing: another use never makes a memory less relevant.
+#
+# The state keeps one number for it, the *record* of a memory's uses: the mean, and 2 for each use
+# that a promotion granted. A score in the journal has the same form. Powers of two are exact, so
+# all machines agree to the last bit. ``docs/architecture/relevance.md`` says why.
+
+Rank = tuple[int, float]
+"""Orders memories by their relevance, the least relevant first. It knows no rounding to 1."""
+
+
+Number = TypeVar("Number", float, Floats)
+
+
+def after_use(record: Number, score: Number) -> Number:
+    """The record after a use with this score; of many memories at once, to the same bits.
+
+    >>> after_use(0.5, 1.0), after_use(6.5, 1.0)
+    (0.75, 6.75)
+    """
+    return (record + score) / 2 + record // 2 + score // 2
+
+
+def relevance(record: float, accesses: int) -> float:
+    """How relevant a memory with this record is, from 0.5 to 1.
+
+    >>> relevance(0.5, 0), relevance(0.25, 1), relevance(0.75, 1)
+    (0.5, 0.6875, 0.8125)
+    """
+    return 1.0 - math.ldexp(_missing(record), -_uses(record, accesses))
+
+
+def mean_from(first: float, record: float, accesses: int) -> float:
+    """The running mean of the scores of a memory's uses, had it been ``first`` before the first.
+
+    >>> mean_from(1.0, 0.5, 0), mean_from(1.0, after_use(0.5, 0.25), 1)
+    (1.0, 0.625)
+    """
+    return min(record % 2, 1.0) + math.ldexp(first - 0.5, -accesses)
+
+
+def relevances(records: Floats, accesses: NDArray[np.int64]) -> Floats:
+    """:func:`relevance` of many memories, to the same bits."""
+    granted = np.floor(records / 2)
+    missing = 0.75 - np.minimum(records - 2 * granted, 1.0) / 2
+    found: Floats = 1.0 - np.ldexp(missing, -(accesses + granted.astype(np.int64)))
+    return found
+
+
+def relevance_rank(record: float, accesses: int) -> Rank:
+    """The place of a memory in the order of relevance."""
+    fraction, exponent = math.frexp(_missing(record))
+    return _uses(record, accesses) - exponent, -fraction
+
+
+def is_promoted(record: float) -> bool:
+    """Whether a promotion granted uses to a memory with this record."""
+    return record >= 2.0
+
+
+def promotion(record: float, accesses: int, most: Rank) -> float:
+    """The score with which a promotion counts as a use.
+
+    Then the memory is more relevant than a memory with the rank ``most``, and was promoted.
+    """
+    granted = int(record // 2)
+    missing = most[0] - _uses(record, accesses)
+    return record % 2 + 2 * max(missing, 0 if granted else 1)
+
+
+def _uses(record: float, accesses: int) -> int:
+    return accesses + int(record // 2)
+
+
+def _missing(record: float) -> float:
+    """What a memory that was never used would lack to be entirely relevant."""
+    return 0.75 - min(record % 2, 1.0) / 2

@@ -15,9 +15,9 @@ from ..storage.embedding import Quantised
 from ..storage.record import ColdFact, Record
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
-from .rank import Ranker, similarities
+from .rank import Ranker
 from .request import Scope, SearchRequest, pinned_in
-from .score import ColdCandidates, ReadQueries, lives_of_shelved
+from .score import ColdCandidates, ReadQueries, lives_of_shelved, similarities
 
 _MOST_UNSYNCED = 1000
 """If the store lacks more memories, it is brought up to date before a search."""

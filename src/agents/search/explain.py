@@ -14,9 +14,8 @@ from ..memory.sources import SUPERSEDED
 from ..memory.tiers import Retention, Temperature, Tier
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.state import State
-from .rank import Weigher, similarities
 from .request import SearchRequest
-from .score import ReadQueries
+from .score import ReadQueries, Weigher, similarities
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import simsimd
@@ -15,27 +15,17 @@ from numpy.typing import NDArray
 
 from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
-from ..rules.ranking import EXCLUDED, Boosts, Floats, Ranked, rank, rank_one
+from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import Quantised, norm, norms, products
 from ..storage.state.state import Accesses, State, split_by_count
 from .request import Scope, pinned_in
-from .score import ReadQueries
+from .score import ReadQueries, Weigher, hits_of, similarities
 
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _PINNED, _NORMAL = int(Tier.PINNED), int(Tier.NORMAL)
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
-
-
-class Weigher(Protocol):
-    """Gives each memory a factor, from 0 to 1, by which its score and its boost count."""
-
-    def factors(self, block: AgentColumns) -> NDArray[np.float64] | None:
-        """The factor of each resident memory of an agent; None if all are 1."""
-
-    def of(self, memory: Memory) -> float:
-        """The factor of one memory, resident or not."""
 
 
 class Front(NamedTuple):
@@ -79,9 +69,10 @@ class Ranker:
     ) -> None:
         self.pins_first = pins_first
         """Whether tiers count where nothing else does."""
-        self._boosts = tuple(boosts)
-        self._boost_array = np.array(boosts, np.float64)
-        self._boost_objects = np.array(self._boost_array.tolist(), object)
+        self.boosts = tuple(boosts)
+        """What the tiers add to a score."""
+        self.boost_array = np.array(boosts, np.float64)
+        self._boost_objects = np.array(self.boost_array.tolist(), object)
         self.multiplier = multiplier
         """How many candidates there are for each result."""
         self.weigher: Weigher | None = None
@@ -97,19 +88,11 @@ class Ranker:
         limit: int,
         scopes: Sequence[Scope | None],
         results: list[Hits],
-        *,
-        bare: bool = False,
     ) -> list[Accesses]:
         """Fill ``results[worded[i]]`` with the hits of the ``i``-th query.
 
-        Returns the same memories as columns. With ``bare``, a single query gets no hits.
+        Returns the same memories as columns.
         """
-        if len(worded) == 1:  # as for every caller but a simulation
-            (place,) = worded
-            results[place], access = self._best_of_one(
-                blocks[place], queries, limit, scopes[place], place, bare
-            )
-            return [access]
         accesses: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
         for group in score(chosen, queries, own_scopes, self.weigher):
@@ -194,7 +177,7 @@ class Ranker:
             table.memories(rows, numbers, agents.tolist(), prefixes.tolist()),
             scores.tolist(),
             self._boost_objects[tiers].tolist(),
-            (scores + self._boost_array[tiers]).tolist(),
+            (scores + self.boost_array[tiers]).tolist(),
             repeat(None),
             strict=False,
         )
@@ -213,61 +196,12 @@ class Ranker:
         return wanted, rank(scored.scores, self._boosts_of(scored), wanted, self.multiplier)
 
     def _boosts_of(self, scored: Scored) -> Boosts:
-        boosts, factors = self._boost_array, scored.factors
+        boosts, factors = self.boost_array, scored.factors
         if factors is None:
             return lambda columns: boosts[scored.tiers(columns)]
         return lambda columns: boosts[scored.tiers(columns)] * factors(columns)
 
     # One agent
-
-    def _best_of_one(
-        self,
-        block: AgentColumns,
-        queries: ReadQueries,
-        limit: int,
-        scope: Scope | None,
-        place: int,
-        bare: bool,
-    ) -> tuple[Hits, Accesses]:
-        """:meth:`best` for one query alone, to the same bits, in half the time.
-
-        ``place`` is the number of the search.
-        """
-        size = block.size
-        scores, evidence = _scores_of_one(block, queries, scope)
-        front = np.array(block.pinned if scope is None else scope.front, np.intp)
-        first = scores.take(front)
-        scores.put(front, EXCLUDED)
-        if scope is not None:
-            if scope.hidden is not None:
-                scores[scope.hidden] = EXCLUDED
-            if scope.min_score > 0.0:
-                scores[evidence < scope.min_score] = EXCLUDED
-        factors = None if self.weigher is None else self.weigher.factors(block)
-        if factors is not None:
-            first *= factors[front]
-            scores[scores > 0.0] *= factors[scores > 0.0]
-        tiers, boost_of = block.tiers, self._boost_array
-
-        def boosts(columns: NDArray[np.intp]) -> Floats:
-            found: Floats = boost_of.take(tiers.take(columns))
-            return found if factors is None else found * factors.take(columns)
-
-        pinned = len(front) if scope is None else scope.pinned
-        wanted = min(max(limit - pinned, 0), size)
-        columns, ranked = rank_one(scores, boosts, wanted, self.multiplier)
-        columns = columns[:wanted]
-        rows = np.concatenate([front, columns])
-        values = np.concatenate([first, ranked[:wanted]])
-        hits = Hits()
-        if not bare:
-            matches: Iterable[float | None] = repeat(None)
-            if scope is not None and scope.min_score > 0.0:
-                matches = [*[None] * len(front), *evidence.take(columns).tolist()]
-            hits += self._hits(block, rows.tolist(), values.tolist(), matches)
-        sequences = block.figures[:, 0].take(rows)
-        counts = np.array([len(rows)], np.intp)
-        return hits, Accesses([place], counts, sequences, values, rows + block.start)
 
     def candidates(
         self, block: AgentColumns, queries: ReadQueries, most: int, scope: Scope | None
@@ -324,7 +258,7 @@ class Ranker:
 
     def hit(self, memory: Memory, score: float, match: float | None = None) -> Hit:
         """The hit for a memory that was found elsewhere, with this score."""
-        boost = self._boosts[memory.tier]
+        boost = self.boosts[memory.tier]
         if self.weigher is not None:
             factor = self.weigher.of(memory)
             score, boost = score * factor, boost * factor
@@ -343,24 +277,8 @@ class Ranker:
         matches = scored.matches.get(0)
         return hits if matches is None else _matched(hits, matches[columns].tolist())
 
-    def _hits(
-        self,
-        block: AgentColumns,
-        columns: list[int],
-        scores: Iterable[float],
-        matches: Iterable[float | None] = repeat(None),
-    ) -> list[Hit]:
-        memories = block.memories(columns)
-        boosts = [self._boosts[memory.tier] for memory in memories]
-        factors = None if self.weigher is None else self.weigher.factors(block)
-        if factors is not None:
-            boosts = [boost * factors.item(at) for at, boost in zip(columns, boosts, strict=True)]
-        return [
-            Hit(memory, similarity, boost, similarity + boost, match)
-            for memory, similarity, boost, match in zip(
-                memories, scores, boosts, matches, strict=False
-            )
-        ]
+    def _hits(self, block: AgentColumns, rows: list[int], scores: Iterable[float]) -> list[Hit]:
+        return hits_of(block, rows, scores, self.boosts, self.weigher)
 
     def first(self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]) -> list[Hit]:
         """The pinned memories, or what the scope puts in front, as hits."""
@@ -392,19 +310,6 @@ def score(
         group = _score_group(blocks, queries, lengths, scopes, order[start:stop])
         yield group if weigher is None else _weighed(group, blocks, weigher)
         start = stop
-
-
-def _scores_of_one(
-    block: AgentColumns, queries: ReadQueries, scope: Scope | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The scores of an agent's memories for the only query, and their evidence."""
-    scores = similarities(block.vectors(), queries.vectors[0], block.norms)
-    if queries.is_plain:
-        return scores.copy(), scores
-    weighed = scope is not None and scope.min_score > 0.0
-    hidden = None if scope is None else scope.hidden
-    parts = queries.parts(0, scores, weighed=weighed, hidden=hidden)
-    return parts.score.copy(), parts.evidence
 
 
 def _score_group(
@@ -486,18 +391,6 @@ def _weighed(group: Scored, blocks: Sequence[AgentColumns], weigher: Weigher) ->
         front=front._replace(scores=front.scores * front_factors),
         factors=lambda columns: factors[searches[:, None], columns],
     )
-
-
-def similarities(
-    vectors: Quantised, query: Quantised, lengths: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """The cosine similarity of each row to a query, the same bits as :func:`score` gives.
-
-    ``lengths`` are those of the rows, if they are known.
-    """
-    row_lengths = norms(vectors) if lengths is None else lengths
-    scores: NDArray[np.float64] = products(vectors, query) / (row_lengths * norm(query))
-    return np.minimum(np.maximum(scores, 0.0, out=scores), 1.0, out=scores)
 
 
 def _runs(values: NDArray[np.float64], first: NDArray[np.intp], width: int) -> NDArray[np.float64]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from itertools import repeat
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 from ..config.settings import RetrievalSettings, Settings
 from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
-from ..memory.records import NEVER, session_of
+from ..memory.records import NEVER, Hit, Memory, session_of
 from ..memory.sources import given_importance
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..rules.ranking import (
+    Floats,
     Matches,
     Measure,
     best_of_sessions,
@@ -29,11 +31,18 @@ from ..rules.words import ascii_of, folded, root
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.columns.sessions import Sessions
 from ..storage.columns.words import Query, Vocabulary
-from ..storage.embedding import CachedEmbedder, NoEmbedder, Quantised, quantise
+from ..storage.embedding import (
+    CachedEmbedder,
+    NoEmbedder,
+    Quantised,
+    norm,
+    norms,
+    products,
+    quantise,
+)
 from ..storage.record import Record
 from .passages import likeness_of_passages
 
-Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 # Scores of classic agents: what became of a memory counts beside its match
@@ -559,3 +568,48 @@ class QueryReader:
         if plain:
             vectors[plain] = self._embedder.encode_queries([texts[index] for index in plain])
         return vectors
+
+
+# Vectors and hits
+
+
+def similarities(
+    vectors: Quantised, query: Quantised, lengths: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """The cosine similarity of each row to a query, the same bits as :func:`score` gives.
+
+    ``lengths`` are those of the rows, if they are known.
+    """
+    row_lengths = norms(vectors) if lengths is None else lengths
+    scores: NDArray[np.float64] = products(vectors, query) / (row_lengths * norm(query))
+    return np.minimum(np.maximum(scores, 0.0, out=scores), 1.0, out=scores)
+
+
+class Weigher(Protocol):
+    """Gives each memory a factor, from 0 to 1, by which its score and its boost count."""
+
+    def factors(self, block: AgentColumns) -> NDArray[np.float64] | None:
+        """The factor of each resident memory of an agent; None if all are 1."""
+
+    def of(self, memory: Memory) -> float:
+        """The factor of one memory, resident or not."""
+
+
+def hits_of(
+    block: AgentColumns,
+    rows: list[int],
+    scores: Iterable[float],
+    boosts: Sequence[float],
+    weigher: Weigher | None,
+    matches: Iterable[float | None] = repeat(None),
+) -> list[Hit]:
+    """The memories in these rows of an agent, as hits; ``boosts`` are those of the tiers."""
+    memories = block.memories(rows)
+    added = [boosts[memory.tier] for memory in memories]
+    factors = None if weigher is None else weigher.factors(block)
+    if factors is not None:
+        added = [boost * factors.item(row) for row, boost in zip(rows, added, strict=True)]
+    return [
+        Hit(memory, similarity, boost, similarity + boost, match)
+        for memory, similarity, boost, match in zip(memories, scores, added, matches, strict=False)
+    ]

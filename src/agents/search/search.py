@@ -1,12 +1,17 @@
 """The one search: queries are read, memories scored, scoped, ranked and cut to limit and budget."""
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
 from ..memory.records import Explanation, Hit, Hits, Memory
 from ..memory.requests import ANY, Filter
+from ..rules.ranking import EXCLUDED, Floats, rank_one
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import CachedEmbedder
@@ -14,9 +19,9 @@ from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from .cold import ColdSearch
 from .explain import Considered, everything, explained
-from .rank import Ranker, Weigher, cosines, likenesses
+from .rank import Ranker, cosines, likenesses
 from .request import Scope, SearchRequest, pinned_in, scope_of
-from .score import QueryReader, ReadQueries
+from .score import QueryReader, ReadQueries, Weigher, hits_of, similarities
 
 
 class ReadRequest(NamedTuple):
@@ -96,10 +101,14 @@ class Search:
                     blocks[i], queries.one(index), scopes[i], request, may_sync
                 )
                 results[i] = Hits(hits)
-        else:
-            accesses = self._ranker.best(
-                blocks, worded, queries, request.limit, scopes, results, bare=request.bare
+        elif len(worded) == 1:  # as for every caller but a simulation
+            (place,) = worded
+            results[place], access = self._alone(
+                blocks[place], queries, request.limit, scopes[place], place, request.bare
             )
+            accesses = [access]
+        else:
+            accesses = self._ranker.best(blocks, worded, queries, request.limit, scopes, results)
         if len(worded) < len(blocks):
             blank = sorted(set(range(len(blocks))).difference(worded))
             for i, newest in zip(blank, self._newest(blank, blocks, scopes, request), strict=True):
@@ -116,6 +125,58 @@ class Search:
         if accesses is None:
             accesses = [_accesses_of(results, worded)]
         return Found(results, len(worded), accesses)
+
+    def _alone(
+        self,
+        block: AgentColumns,
+        queries: ReadQueries,
+        limit: int,
+        scope: Scope | None,
+        place: int,
+        bare: bool,
+    ) -> tuple[Hits, Accesses]:
+        """What :meth:`Ranker.best` gives for one query alone, to the same bits, in half the time.
+
+        ``place`` is the number of the search.
+        """
+        size = block.size
+        scores, evidence = _scores_of_one(block, queries, scope)
+        front = np.array(block.pinned if scope is None else scope.front, np.intp)
+        first = scores.take(front)
+        scores.put(front, EXCLUDED)
+        if scope is not None:
+            if scope.hidden is not None:
+                scores[scope.hidden] = EXCLUDED
+            if scope.min_score > 0.0:
+                scores[evidence < scope.min_score] = EXCLUDED
+        ranker = self._ranker
+        factors = None if ranker.weigher is None else ranker.weigher.factors(block)
+        if factors is not None:
+            first *= factors[front]
+            scores[scores > 0.0] *= factors[scores > 0.0]
+        tiers, boost_of = block.tiers, ranker.boost_array
+
+        def boosts(columns: NDArray[np.intp]) -> Floats:
+            found: Floats = boost_of.take(tiers.take(columns))
+            return found if factors is None else found * factors.take(columns)
+
+        pinned = len(front) if scope is None else scope.pinned
+        wanted = min(max(limit - pinned, 0), size)
+        columns, ranked = rank_one(scores, boosts, wanted, ranker.multiplier)
+        columns = columns[:wanted]
+        rows = np.concatenate([front, columns])
+        values = np.concatenate([first, ranked[:wanted]])
+        hits = Hits()
+        if not bare:
+            matches: Iterable[float | None] = repeat(None)
+            if scope is not None and scope.min_score > 0.0:
+                matches = [*[None] * len(front), *evidence.take(columns).tolist()]
+            hits += hits_of(
+                block, rows.tolist(), values.tolist(), ranker.boosts, ranker.weigher, matches
+            )
+        sequences = block.figures[:, 0].take(rows)
+        counts = np.array([len(rows)], np.intp)
+        return hits, Accesses([place], counts, sequences, values, rows + block.start)
 
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """How alike a query and each memory are, whatever other memories there are.
@@ -208,6 +269,19 @@ class Search:
         fitted = Hits(kept)
         fitted.pinned_left_out = pinned_left_out
         return fitted
+
+
+def _scores_of_one(
+    block: AgentColumns, queries: ReadQueries, scope: Scope | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The scores of an agent's memories for the only query, and their evidence."""
+    scores = similarities(block.vectors(), queries.vectors[0], block.norms)
+    if queries.is_plain:
+        return scores.copy(), scores
+    weighed = scope is not None and scope.min_score > 0.0
+    hidden = None if scope is None else scope.hidden
+    parts = queries.parts(0, scores, weighed=weighed, hidden=hidden)
+    return parts.score.copy(), parts.evidence
 
 
 def _accesses_of(results: Sequence[Hits], worded: Sequence[int]) -> Accesses:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..memory.metadata import KeptMetadata
 from ..memory.records import NEVER, NO_METADATA, PLAIN, UNUSED, Memory, Traits, memory_id, traits
 from ..memory.tiers import Retention, Temperature, Tier
-from ..rules.temperature import relevance
+from ..rules.ranking import relevance
 
 _HEAD = struct.Struct("<10qdq")
 """The numbers that a :class:`Record` begins with, and how many bytes its text has."""
@@ -34,7 +34,7 @@ class Record(NamedTuple):
     access_count: int
     last_access_tick: int
     use_record: float
-    """What its uses came to: :mod:`tiermem.rules.temperature`."""
+    """What its uses came to: :mod:`tiermem.rules.ranking`."""
     recalls: tuple[int, ...]
     """The ticks in which it was last recalled."""
     traits: Traits | None

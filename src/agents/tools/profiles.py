@@ -17,7 +17,7 @@ from ..errors import ConfigError, InvalidInput, NoteRefused
 from ..memory.context import cost
 from ..memory.scopes import scope_of
 from ..memory.tiers import Temperature
-from ..rules.temperature import mean_from
+from ..rules.ranking import mean_from
 from .checking import Table, fitting, validator_of
 from .operations import OPERATIONS, Operation, Route
 from .shapes import Schema, list_of, object_of

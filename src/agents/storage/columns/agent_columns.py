@@ -21,7 +21,7 @@ from ...memory.records import (
 )
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
-from ...rules.temperature import relevance
+from ...rules.ranking import relevance
 from ...rules.tiers import Occupant, age, axes_of, entered
 from ..embedding import Quantised, norms
 from ..note import Note

@@ -32,7 +32,8 @@ from ...memory.records import (
     sequence_digits,
 )
 from ...memory.tiers import Retention, Temperature, Tier
-from ...rules.temperature import begun, relevances
+from ...rules.ranking import relevances
+from ...rules.temperature import begun
 from ..embedding import Quantised
 from .hashes import Limbs, Sums, of_activities, of_memories, sums_of
 
@@ -99,7 +100,7 @@ class Columns(NamedTuple):
     temperatures: NDArray[np.int8]
     numbers: NDArray[np.int64]
     use_records: Floats
-    """What the uses of memories came to: :mod:`tiermem.rules.temperature`."""
+    """What the uses of memories came to: :mod:`tiermem.rules.ranking`."""
     contents: NDArray[Any]
     metadata: NDArray[Any]
     """None for a memory without metadata."""

@@ -25,7 +25,8 @@ from ...memory.events import (
 )
 from ...memory.records import Memory
 from ...memory.tiers import Retention, Temperature, Tier
-from ...rules.temperature import after_use, begun
+from ...rules.ranking import after_use
+from ...rules.temperature import begun
 from ...rules.tiers import axes_of, end_after, entered
 from ..columns.agent_columns import AgentColumns
 from ..columns.agents import Population
