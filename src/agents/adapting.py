@@ -27,9 +27,8 @@ from .bank.memory_bank import MemoryBank
 from .engine.upkeep import DIRECTORY, LONG_NAME
 from .errors import InvalidInput, InvalidMetadata, MemoryNotFound
 from .memory.context import line, render
-from .memory.metadata import check_metadata
 from .memory.records import KEY, VALUE, Hits, Memory, Scalar, shown
-from .memory.requests import check_text, check_whole
+from .memory.requests import check_metadata, check_text, check_whole
 from .memory.scopes import NOWHERE, scope_of
 from .memory.sources import EVIDENCE, SOURCE
 from .memory.tiers import TierLike, parse_tier

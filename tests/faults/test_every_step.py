@@ -17,8 +17,7 @@ from every_step import Steps, at_most, interrupt, lines_of, run_out_of_memory, s
 
 from agents import BankBroken, MemoryBank, TierMemError
 from agents.engine.engine import Changing
-from agents.storage.interrupts import let_signals_come
-from agents.storage.state.ledger import Ledger
+from agents.storage.state.ledger import Ledger, let_signals_come
 from embedders import Directions
 from examples import number_by_profile
 

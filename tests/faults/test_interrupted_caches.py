@@ -18,11 +18,10 @@ from every_step import Steps, at_most
 from agents import MemoryBank
 from agents.simulation.policies.cassette import Cassette, Exchange
 from agents.storage import embedding
-from agents.storage.columns.agent_columns import AgentColumns
+from agents.storage.columns.agent_columns import AgentColumns, KeywordIndex, Vocabulary
 from agents.storage.columns.hashes import Sums
 from agents.storage.columns.sessions import Sessions
 from agents.storage.columns.table import ResidentTable
-from agents.storage.columns.words import KeywordIndex, Vocabulary
 from agents.storage.embedding import CachedEmbedder, OfflineEmbedder, WordVectors, quantise
 from agents.storage.state.snapshots import load
 from agents.storage.state.state import State

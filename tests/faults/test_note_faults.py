@@ -16,8 +16,7 @@ from agents.engine.engine import Engine
 from agents.errors import CommitFailed, NoteRefused
 from agents.notes import files as note_files
 from agents.notes.files import NoteFiles
-from agents.storage.journal.file import JournalFile
-from agents.storage.journal.journal import Journal
+from agents.storage.journal.journal import Journal, JournalFile
 
 MANUAL = {"sync": "manual"}
 

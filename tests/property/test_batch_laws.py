@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import InvalidAgentId, Tier, TierMemError
-from agents.memory.new import check_all_new, check_new
-from agents.memory.requests import check_searches
+from agents.memory.requests import check_all_new, check_new, check_searches
 from examples import examples
 from tiermem.testing.strategies import any_text, contents, not_tiers, queries, spellings, tiers
 

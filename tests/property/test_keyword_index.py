@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import AgentMemory, MemoryBank
-from agents.storage.columns.words import KeywordIndex, Vocabulary
+from agents.storage.columns.agent_columns import KeywordIndex, Vocabulary
 from agents.storage.state.snapshots import load
 from asking import asked
 

@@ -17,10 +17,10 @@ from agents.memory.records import (
     memory_id,
     sequence_of,
 )
+from agents.memory.requests import memories_of
 from agents.memory.tiers import Temperature, parse_tier
 from agents.rules.tiers import Caps, age, demote_over_cap, make_room
 from agents.storage.columns.extras import Standing
-from agents.storage.columns.table import memories_of
 from examples import examples
 from tiermem.testing.strategies import (
     agent_ids,

@@ -16,7 +16,6 @@ from agents.engine.read import nth
 from agents.memory.events import (
     Accessed,
     Added,
-    Additions,
     LifetimeSet,
     Moved,
     Purged,
@@ -24,17 +23,17 @@ from agents.memory.events import (
     Start,
     TickAdvanced,
     TierChanged,
-    decode,
-    encode,
 )
-from agents.memory.metadata import check_metadata
 from agents.memory.records import KINDS, id_prefix
-from agents.memory.requests import check_tags
+from agents.memory.requests import check_metadata, check_tags
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.columns.agent_columns import AgentColumns
-from agents.storage.columns.agents import Population
+from agents.storage.columns.records import put_back, take_out
+from agents.storage.columns.table import Additions
 from agents.storage.embedding import norms, quantise
+from agents.storage.journal.journal import decode, encode
 from agents.storage.state import snapshots
+from agents.storage.state.state import Population
 from asking import asked, asker
 from examples import examples
 from tiermem.testing import SmallEmbedder
@@ -261,10 +260,10 @@ def blocks(draw) -> AgentColumns:
                 block.recalled(block.sequence(row), draw(ticks))
     going = {row for row in draw(st.lists(st.integers(0, 9), max_size=3)) if row < len(block)}
     if going:
-        taken = block.take(sorted(going))
+        taken = take_out(block, sorted(going))
         back = draw(st.integers(0, len(taken)))
         if back:
-            block.put(taken[:back])
+            put_back(block, taken[:back])
     block.shelf_sum = draw(st.integers(0, 2**256 - 1))
     return block
 
@@ -319,7 +318,7 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
     if not going:
         return
     before = block.memories(range(len(block)))
-    taken = block.take(going)
+    taken = take_out(block, going)
     assert [each.sequence for each in taken] == [before[row].sequence for row in going]
     staying = [memory for row, memory in enumerate(before) if row not in going]
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, staying))
@@ -327,7 +326,7 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
     again = snapshots.unpack(snapshots.pack(block), seed, 3)
     assert again.fingerprint() == block.fingerprint()
     for record in reversed(taken):  # in any order
-        block.put([record])
+        put_back(block, [record])
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, before))
     assert block.fingerprint() == hashed
     assert snapshots.pack(block) == packed

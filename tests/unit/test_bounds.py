@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
-from agents.memory.metadata import SharedMetadata
+from agents.memory.requests import SharedMetadata
 from agents.storage import embedding
 from agents.storage.columns import words
 from agents.storage.embedding import CachedEmbedder, OfflineEmbedder, WordVectors
@@ -30,7 +30,7 @@ FIXED = {
     "storage/embedding.py": {"_weights"},
     "storage/mem0/package.py": {"_both"},
     "storage/mem0/store.py": {"_modules_in"},
-    "storage/columns/words.py": {"_function_terms"},
+    "storage/columns/agent_columns.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},
     "tools/profiles.py": {"_compiled"},

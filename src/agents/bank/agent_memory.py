@@ -10,20 +10,20 @@ from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.new import action_text, in_session
+from ..memory.filters import ANY, Filter, parse_filter
 from ..memory.records import Compaction, Explanation, Hits, Memory, Recall, Scalar, Spill
 from ..memory.requests import (
-    ANY,
+    action_text,
     check_query,
     check_session,
     optional_session,
-    parse_filter,
-    parse_filter_and_cold,
+    with_session,
 )
 from ..memory.sources import Heard, Links, Told
 from ..memory.tiers import (
     Retention,
     RetentionLike,
+    Temperature,
     TemperatureLike,
     Tier,
     TierLike,
@@ -217,7 +217,7 @@ class AgentMemory:
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
         if session is not None:
-            rows = [in_session(row, session) for row in rows]
+            rows = [with_session(row, session) for row in rows]
         return list(write.add_many(self.engine, rows))
 
     def record_action(
@@ -648,7 +648,7 @@ class AgentMemory:
         ``include_groups``, what is on the boards of the agent's groups takes part as well.
         """
         given = (tier, temperature, kind, tags, min_score, since_tick, filters, session)
-        only, cold = parse_filter_and_cold(include_cold, *given)
+        only, cold = _filter_and_cold(include_cold, *given)
         with self.engine.using():
             request = self._request(query, limit, context_tokens)
             request = request._replace(only=only, with_cold=cold)
@@ -716,7 +716,7 @@ class AgentMemory:
         reason: over the token budget, below the cut, outside the candidates, over the limits of
         hot, filtered, expired, cold or archived. It counts as no use.
         """
-        only, cold = parse_filter_and_cold(include_cold, **filters)
+        only, cold = _filter_and_cold(include_cold, **filters)
         if context and include_groups:
             raise InvalidInput("a context has nothing of boards", hint="leave one of both out")
         with self.engine.using():
@@ -734,3 +734,16 @@ class AgentMemory:
 
     def _found(self, memory_id: str) -> Memory:
         return read.find(self.engine, self.agent_id, memory_id, deleted=True)
+
+
+def _filter_and_cold(include_cold: bool, *values: object, **named: object) -> tuple[Filter, bool]:
+    """A filter from a caller's values, and whether cold memories take part.
+
+    Cold memories take part if they are asked for, or if the filter names cold.
+    """
+    if all(value is None for value in (*values, *named.values())):
+        return ANY, include_cold
+    only = parse_filter(*values, **named)
+    if include_cold and only.temperatures is not None:
+        only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
+    return only, include_cold or only.wants_cold

@@ -12,8 +12,8 @@ from ..engine.engine import Engine
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
+from ..memory.filters import parse_filter
 from ..memory.records import Compaction, Hits, Memory, TimePassed
-from ..memory.requests import parse_filter
 from ..memory.scopes import check_scope
 from ..memory.sources import Chain
 from ..memory.tiers import TierLike

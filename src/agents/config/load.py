@@ -27,7 +27,7 @@ from typing import (
 )
 
 from ..errors import ConfigError
-from ..memory.new import FIELDS, WORLD_FIELDS
+from ..memory.requests import FIELDS, WORLD_FIELDS
 from ..rules.bounds import Bound, Items, OneOf, Within, Written
 from .packaged import named, packaged
 from .plain import Document, copy_plain, printable

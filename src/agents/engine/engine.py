@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, final
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,9 @@ from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Changes
+from ..memory.filters import ANY, Filter
 from ..memory.records import Hits, Memory
-from ..memory.requests import ANY, Filter, check_searches, check_whole
+from ..memory.requests import check_searches, check_whole
 from ..memory.tiers import TEMPERATURE_VALUES
 from ..rules.bounds import Duration
 from ..rules.compaction import Rule, parse_rules
@@ -30,18 +32,10 @@ from ..search.request import SearchRequest
 from ..search.search import Found, Search
 from ..storage.embedding import CachedEmbedder, Embedder
 from ..storage.files import BankLock, OneWriter
-from ..storage.interrupts import (
-    Block,
-    Opened,
-    gc_paused,
-    hold_signals,
-    interruptible,
-    let_signals_come,
-    whole,
-)
+from ..storage.interrupts import gc_paused
 from ..storage.journal.journal import Journal
 from ..storage.mem0.models import Extractor
-from ..storage.state.ledger import Ledger
+from ..storage.state.ledger import Ledger, hold_signals, interruptible, let_signals_come, whole
 from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from ..storage.trust import Guard
@@ -59,6 +53,87 @@ class Staged(NamedTuple):
     """Writes or drops the staged text; NoteRefused if the disk refuses it now."""
     bases: dict[str, str]
     """For the token of each staged version, the mark of the text on disk that it replaces."""
+
+
+class _Ending:
+    """``__exit__`` of a :class:`Block`."""
+
+    def __get__(self, block: "Block | None", owner: "type[Block]") -> Callable[..., None]:
+        if block is None:  # an ExitStack asks the class, and holds the block itself
+            return owner.leave
+        end = partial(owner.leave, block)
+        if block.opened() is None:  # else somebody else holds it
+            block.end = ref(end)
+        return end
+
+
+class Block:
+    """A block that is over when its ``with`` statement is, even if ``__exit__`` never began.
+
+    An error may come at the very call of ``__exit__``: another thread can raise one here. Nothing
+    then ends the block. An object can notice that it dies, but the traceback of the error keeps the
+    frame of ``__exit__``, and that frame keeps its object, for as long as the program keeps the
+    error; a notebook keeps the last one. So a ``with`` statement gets no method to call, but an
+    ``end`` that no frame has: it dies when the statement is left. It holds what notices that.
+
+    A subclass has ``__enter__``, which calls :meth:`open`, and :meth:`leave`. Both call
+    :meth:`close` while signals wait: Python prints an interrupt that comes in ``__del__``, with a
+    traceback, and forgets it.
+    """
+
+    end: Callable[[], object] = staticmethod(lambda: None)
+    """Gives the end that a statement holds, or None."""
+    opened: Callable[[], "Opened | None"] = staticmethod(lambda: None)
+    """Gives what :meth:`open` was told, until the block is closed or nothing will end it."""
+    __exit__ = _Ending()
+
+    def open(self, opened: "Opened") -> None:
+        """Begin ``opened``, which is given up when nothing will end the block any more."""
+        opened.outer = self.opened()
+        self._holder().__dict__["holds"] = opened
+        self.opened = ref(opened)
+        opened.begin(self.opened)
+
+    def close(self) -> None:
+        """Give up what was opened last."""
+        opened = self.opened()
+        if opened is not None:
+            if opened.is_open:
+                opened.give_up()
+            outer, self._holder().__dict__["holds"] = opened.outer, opened.outer
+            self.opened = Block.opened if outer is None else ref(outer)
+
+    def leave(self, kind: type[BaseException] | None, *error: Any) -> None:
+        """Do what ``__exit__`` does, and :meth:`close`."""
+        raise NotImplementedError
+
+    def _holder(self) -> object:
+        end = self.end()
+        return self if end is None else end
+
+
+class Opened:
+    """What a :class:`Block` has opened, and gives up once, at its death if not before."""
+
+    outer: "Opened | None" = None
+    """What the same block had opened before."""
+    is_open = False
+
+    def begin(self, itself: Callable[[], object]) -> None:
+        """Begin it, and :attr:`is_open`; ``itself`` gives this, and None when it is dead."""
+        raise NotImplementedError
+
+    def give_up(self) -> None:
+        """Give it up, and end :attr:`is_open`."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Give it up because nothing holds it any more."""
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        if self.is_open:
+            self.abandon()
 
 
 @final

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.context import cost, cost_of
+from ..memory.filters import Filter
 from ..memory.records import NEVER, Hit, Memory, Recall, Spill, memory_id, session_of
-from ..memory.requests import Filter, check_query, check_whole
+from ..memory.requests import check_query, check_whole
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, Retention, Temperature, Tier
 from ..rules.ranking import is_promoted, promotion, relevance_rank
 from ..rules.temperature import (

@@ -3,8 +3,8 @@
 from collections import deque
 
 from ..errors import MemoryNotFound
-from ..memory.new import check_key
 from ..memory.records import Memory, sequence_of
+from ..memory.requests import check_key
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.temperature import faded_score
 from ..storage.state.links import contradicted, superseded, superseding, versions

@@ -9,15 +9,22 @@ from functools import partial
 from typing import Any, final
 
 from ..errors import InvalidInput
-from ..memory.events import Additions, Start
-from ..memory.metadata import check_metadata, value_text
-from ..memory.new import PLAIN_OPTIONS, NewMemories, Options, check_all_new
+from ..memory.events import Start
 from ..memory.records import KEY, NEVER, NO_METADATA, VALUE, Memory, session_of
-from ..memory.requests import check_content
+from ..memory.requests import (
+    PLAIN_OPTIONS,
+    NewMemories,
+    Options,
+    check_all_new,
+    check_content,
+    check_metadata,
+    value_text,
+)
 from ..memory.sources import own_metadata
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.temperature import initial_temperature
 from ..rules.words import normal_text
+from ..storage.columns.table import Additions
 from ..storage.embedding import Quantised
 from ..storage.interrupts import gc_paused
 from ..storage.mem0.models import Extractor, Message

@@ -21,10 +21,15 @@ from ..config.yaml_files import read_file
 from ..engine import write
 from ..engine.read import nth
 from ..errors import ConfigError, InvalidAgentId, InvalidInput, StoreError, TierFull
-from ..memory.metadata import RESERVED_METADATA_KEYS, KeptMetadata
-from ..memory.new import NewMemories, NewMemory
 from ..memory.records import KEY, KINDS, Memory, sequence_of
-from ..memory.requests import check_agent_id, check_tags
+from ..memory.requests import (
+    RESERVED_METADATA_KEYS,
+    KeptMetadata,
+    NewMemories,
+    NewMemory,
+    check_agent_id,
+    check_tags,
+)
 from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_text
 from ..memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, TIER_VALUES, Retention, Temperature, Tier
 from ..storage.embedding import CachedEmbedder, NoEmbedder

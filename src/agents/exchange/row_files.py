@@ -25,10 +25,15 @@ from typing import Any, BinaryIO, NamedTuple
 from ..bank.memory_bank import MemoryBank
 from ..errors import InvalidInput, InvalidMetadata
 from ..memory.context import one_line
-from ..memory.metadata import KeptMetadata
-from ..memory.new import NewMemory, check_new
 from ..memory.records import KEY, Memory, sequence_of
-from ..memory.requests import check_agent_id, check_text, check_whole
+from ..memory.requests import (
+    KeptMetadata,
+    NewMemory,
+    check_agent_id,
+    check_new,
+    check_text,
+    check_whole,
+)
 from ..memory.sources import EVIDENCE, SOURCE, evidence_of, source_of, source_text
 from ..memory.tiers import Retention, Temperature, Tier
 from ..storage.files import sweep_beside

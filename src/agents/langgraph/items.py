@@ -17,9 +17,8 @@ from ..adapting import DIRECTORY, Names, agent_id_of, remove
 from ..bank.memory_bank import MemoryBank
 from ..engine.clock import Anchor, anchor_of
 from ..errors import InvalidInput
-from ..memory.metadata import value_text
 from ..memory.records import Memory, Scalar, shown
-from ..memory.requests import check_text
+from ..memory.requests import check_text, value_text
 from ..memory.tiers import Retention, Tier, TierLike, parse_tier
 from ..storage.state.links import live_version, versions
 

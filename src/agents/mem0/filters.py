@@ -6,8 +6,9 @@ from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidInput
+from ..memory.filters import Condition, parse_condition
 from ..memory.records import VALUE, Metadata
-from ..memory.requests import Condition, parse_condition, plain_scalar
+from ..memory.requests import plain_scalar
 from ..memory.tiers import TIER_NAMES, Tier
 from .payloads import EXPIRES, kept_name, tier_of, whole
 from .scopes import IDS, checked_id

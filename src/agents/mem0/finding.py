@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
 from ..bank.memory_bank import MemoryBank
+from ..memory.filters import Filter, parse_filter
 from ..memory.records import Explanation, Hit, Memory, Metadata
-from ..memory.requests import Filter, parse_filter
 from ..memory.tiers import Temperature, Tier
 from ..search.request import SearchRequest
 from ..storage.columns.agent_columns import Outline

@@ -16,9 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from ..engine.engine import Engine
 from ..errors import InvalidInput, InvalidTier
-from ..memory.metadata import RESERVED_METADATA_KEYS
 from ..memory.records import KEY, VALUE, Memory, Metadata, Scalar, sequence_of
-from ..memory.requests import plain_scalar
+from ..memory.requests import RESERVED_METADATA_KEYS, plain_scalar
 from ..memory.sources import SOURCE
 from ..memory.tiers import TIER_NAMES, Retention, Tier, parse_tier
 from ..storage.columns.agent_columns import Outline

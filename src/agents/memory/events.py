@@ -7,14 +7,11 @@ the same fields. A change of many memories at once is one event with many sequen
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-import orjson
-
-from .metadata import KeptMetadata
 from .records import Scalar
+from .requests import KeptMetadata
 from .tiers import Retention, Temperature
 
 Cause = Literal[
@@ -49,31 +46,6 @@ class Added(NamedTuple):
     """None after a purge: the journal still has the event, without the text."""
     metadata: KeptMetadata | None
     start: Start | None
-
-
-class Additions(NamedTuple):
-    """The events of new memories, column by column: a tick has thousands of them."""
-
-    agents: Sequence[str]
-    sequences: Sequence[int]
-    """Empty until the ledger numbers the memories."""
-    tiers: Sequence[int]
-    contents: Sequence[str]
-    metadata: Sequence[KeptMetadata | None]
-    starts: Sequence[Start | None]
-
-    @classmethod
-    def of(cls, events: Sequence[Added]) -> Self:
-        """The columns of these events; none of the memories is purged."""
-        return cls(*list(zip(*events, strict=True))[1:])
-
-    def part(self, places: slice) -> "Additions":
-        """The events at these places."""
-        return Additions._make(column[places] for column in self)
-
-    def rows(self) -> list["Row"]:
-        """The events as plain tuples."""
-        return list(zip(repeat("add"), *self, strict=False))
 
 
 class TierChanged(NamedTuple):
@@ -204,7 +176,7 @@ Change = (
 Row = tuple[Any, ...]
 """An event, or a plain tuple of its fields, which takes half the time to make and to write."""
 
-_KINDS: dict[str, type[Event]] = {
+EVENTS: dict[str, type[Event]] = {
     "add": Added,
     "tier": TierChanged,
     "move": Moved,
@@ -223,49 +195,7 @@ _KINDS: dict[str, type[Event]] = {
 
 def named(rows: Iterable[Row]) -> list[Event]:
     """The rows as events."""
-    return [_KINDS[row[0]]._make(row) if type(row) is tuple else row for row in rows]  # type: ignore[misc]
-
-
-def encode(events: Sequence[Row]) -> str:
-    """The JSON text of ``events``; the same events give the same text, byte for byte."""
-    return orjson.dumps(events, default=tuple).decode()
-
-
-def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
-    """The events of a text that :func:`encode` made; ValueError for any other text.
-
-    ``keep`` makes the metadata objects of the events.
-    """
-    try:
-        rows = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"not a list of events: {error}") from None
-    if not isinstance(rows, list):
-        raise ValueError(f"not a list of events: {text:.40}")
-    return parsed(rows, keep)
-
-
-def parsed(rows: Sequence[Any], keep: Keep = KeptMetadata) -> list[Event]:
-    """The events of the parsed JSON that :func:`encode` made; ValueError for any other JSON."""
-    try:
-        events: list[Event] = [_KINDS[row[0]]._make(row) for row in rows]
-        return [_whole(each, keep) if isinstance(each, Added) else each for each in events]
-    except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"not a list of events: {error!r}") from None
-
-
-def _whole(event: Added, keep: Keep) -> Added:
-    """The event with its metadata and start as the types that JSON lacks."""
-    metadata: object = event.metadata
-    if metadata is not None:
-        if not isinstance(metadata, dict):
-            raise ValueError(f"not metadata: {metadata!r:.40}")
-        event = event._replace(metadata=keep(metadata))
-    if event.start is None:
-        return event
-    temperature, kind, tags, expires = event.start
-    start = Start(int(Temperature(temperature)), kind, tuple(tags), expires)
-    return event._replace(start=start)
+    return [EVENTS[row[0]]._make(row) if type(row) is tuple else row for row in rows]  # type: ignore[misc]
 
 
 class Changes(NamedTuple):

@@ -17,8 +17,8 @@ from ..bank.opening import Config
 from ..config.load import load_settings
 from ..errors import BankError, InvalidInput
 from ..memory.context import render
-from ..memory.new import action_text
 from ..memory.records import Hits, Memory, Scalar
+from ..memory.requests import action_text
 from ..memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ..packages import needed
 from ..simulation.protocols import Action

@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple, final
 from ..engine.engine import Changing, Engine, Staged
 from ..engine.write import store
 from ..errors import NoteRefused, TierMemError
-from ..memory.new import NewMemories, check_new
 from ..memory.records import Memory
-from ..memory.requests import check_content
+from ..memory.requests import NewMemories, check_content, check_new
 from ..memory.tiers import Retention, Tier
 from ..storage.embedding import CachedEmbedder
 from ..storage.note import Note, is_transcript

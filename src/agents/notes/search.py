@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
+from ..memory.filters import parse_filter
 from ..memory.records import Memory
-from ..memory.requests import check_query, check_whole, parse_filter
+from ..memory.requests import check_query, check_whole
 from ..rules.words import FUNCTION_WORDS, Stem, words_of
 from ..search.request import SearchRequest
-from ..storage.columns.words import stem_of
+from ..storage.columns.agent_columns import stem_of
 from .index import NoteIndex
 
 _LONGEST = 700

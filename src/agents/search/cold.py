@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ..memory.filters import Filter
 from ..memory.records import PLAIN, Hit, Memory, sequence_of
-from ..memory.requests import Filter
 from ..memory.tiers import TEMPERATURE_NAMES, Retention, Temperature
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import Quantised

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.context import TokenCounter, cost
+from ..memory.filters import ANY, Filter
 from ..memory.records import NO_METADATA, PLAIN, Traits
-from ..memory.requests import ANY, Filter
 from ..memory.tiers import Temperature, Tier
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns

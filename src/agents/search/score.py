@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..config.settings import RetrievalSettings, Settings
 from ..errors import EmbedderError
-from ..memory.metadata import KeptMetadata
 from ..memory.records import NEVER, Hit, Memory, session_of
+from ..memory.requests import KeptMetadata
 from ..memory.sources import given_importance
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..rules.ranking import (
@@ -28,9 +28,8 @@ from ..rules.ranking import (
 )
 from ..rules.weights import Spread
 from ..rules.words import ascii_of, folded, root
-from ..storage.columns.agent_columns import AgentColumns
+from ..storage.columns.agent_columns import AgentColumns, Query, Vocabulary
 from ..storage.columns.sessions import Sessions
-from ..storage.columns.words import Query, Vocabulary
 from ..storage.embedding import (
     CachedEmbedder,
     NoEmbedder,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
+from ..memory.filters import ANY, Filter
 from ..memory.records import Explanation, Hit, Hits, Memory
-from ..memory.requests import ANY, Filter
 from ..rules.ranking import EXCLUDED, Floats, rank_one
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns

@@ -11,10 +11,10 @@ from typing import Any, final
 
 from ..bank.memory_bank import MemoryBank
 from ..errors import ConfigError, InvalidInput
-from ..memory.events import Event, decode
+from ..memory.events import Event
 from ..storage.interrupts import first
 from ..storage.journal.attachments import Attachment, AttachmentRow
-from ..storage.journal.journal import Journal
+from ..storage.journal.journal import Journal, decode
 
 
 def keep_tick(

@@ -30,14 +30,13 @@ from ..errors import (
 from .beside_journal import APPLICATION_ID, bank_of, is_ours, records_of
 from .columns.agent_columns import AgentColumns
 from .files import make_folder, sweep_files
-from .interrupts import hold_signals, let_signals_come, whole
 from .journal.attachments import AttachmentRow
-from .journal.file import SnapshotRow
 from .journal.journal import Journal
+from .journal.tables import SnapshotRow
 from .shelf import SHELF_SCHEMA, ShelfTable
 from .sqlite import DAMAGE, discard, is_of_the_system, log_of, make_private, sync_file, sync_folder
 from .state import snapshots
-from .state.ledger import Ledger
+from .state.ledger import Ledger, hold_signals, let_signals_come, whole
 from .state.state import State
 from .trust import with_new_id
 

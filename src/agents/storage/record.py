@@ -8,8 +8,8 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..memory.metadata import KeptMetadata
 from ..memory.records import NEVER, NO_METADATA, PLAIN, UNUSED, Memory, Traits, memory_id, traits
+from ..memory.requests import KeptMetadata
 from ..memory.tiers import Retention, Temperature, Tier
 from ..rules.ranking import relevance
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CommitFailed
-from ..memory.events import Added, decode
+from ..memory.events import Added
 from .beside_journal import records_of
 from .embedding import CachedEmbedder, Embedder, Quantised, key_of, unit
-from .journal.file import Commit, SnapshotRow, chained
-from .journal.journal import Journal
+from .journal.journal import Journal, chained, decode
+from .journal.tables import Commit, SnapshotRow
 from .record import Record, digests_of
 from .shelf import seal_of, stored_in
 from .sqlite import discard, make_private

@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 from ..errors import BankDamaged
 from .beside_journal import doubt, find_records
 from .columns.agent_columns import NUMBERS
-from .columns.agents import Population
 from .files import TemporaryFolder
-from .journal.file import Commit, JournalFile, Snapshot, SnapshotRow, chained
-from .journal.journal import Journal, redacted_digest
+from .journal.journal import Journal, JournalFile, chained
+from .journal.redaction import redacted_digest
+from .journal.tables import Commit, Snapshot, SnapshotRow
 from .shelf import checked_row
 from .sqlite import DAMAGE, log_of
 from .state import snapshots
+from .state.state import Population
 
 _NO_SNAPSHOT = Snapshot(0, 0, bytes(32).hex(), 0)
 _AT_ONCE = 1000

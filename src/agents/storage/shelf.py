@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import BankDamaged
 from ..memory.context import TokenCounter, approximate_tokens
-from ..memory.metadata import KeptMetadata
 from ..memory.records import SESSION, session_of
+from ..memory.requests import KeptMetadata
 from ..memory.tiers import Retention, Temperature
 from .record import ColdFact, Record, RecordRow, SessionFact, digests_of, traits_of
 

@@ -29,7 +29,6 @@ from ..memory.events import (
     TierChanged,
     ValueSet,
     VersionReplaced,
-    decode,
 )
 from ..memory.records import Memory, memory_id
 from ..memory.tiers import Retention
@@ -37,7 +36,7 @@ from .beside_journal import checkpoints_before_purge
 from .embedding import Quantised, unit
 from .files import TemporaryFolder
 from .interrupts import once
-from .journal.journal import Journal
+from .journal.journal import Journal, decode
 from .mem0.store import Mem0Store, store_config
 from .state.state import State
 

@@ -10,9 +10,9 @@ from ..engine.read import find
 from ..engine.write import store
 from ..errors import InvalidInput, InvalidTier, MemoryNotFound
 from ..memory.context import fit
-from ..memory.new import NewMemories, NewMemory, check_new
+from ..memory.filters import Filter
 from ..memory.records import Explanation, Hit, Hits, Memory
-from ..memory.requests import Filter, check_agent_id, is_of_agent
+from ..memory.requests import NewMemories, NewMemory, check_agent_id, check_new, is_of_agent
 from ..memory.scopes import check_same_scope
 from ..memory.sources import TRUST
 from ..memory.tiers import Retention, Temperature, Tier, TierLike, parse_tier

@@ -13,10 +13,16 @@ from ..engine.move import warm
 from ..engine.read import find
 from ..engine.write import add_many, add_new
 from ..errors import InvalidInput, InvalidTier
-from ..memory.metadata import KeptMetadata, check_metadata
-from ..memory.new import NewMemories, Options
 from ..memory.records import NO_METADATA, VALUE, Memory, sequence_of
-from ..memory.requests import check_agent_id, check_content, is_of_agent
+from ..memory.requests import (
+    KeptMetadata,
+    NewMemories,
+    Options,
+    check_agent_id,
+    check_content,
+    check_metadata,
+    is_of_agent,
+)
 from ..memory.scopes import check_same_scope
 from ..memory.sources import (
     HEARD,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ..bank.memory_bank import MemoryBank
 from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
-from ..memory.metadata import RESERVED_METADATA_KEYS
 from ..memory.records import Memory
+from ..memory.requests import RESERVED_METADATA_KEYS
 from ..memory.tiers import TIER_NAMES, Retention, Tier
 from .small import SmallEmbedder, SmallWorld
 

@@ -6,8 +6,8 @@ from typing import Any
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock, upkeep
 from ..errors import InvalidInput
+from ..memory.filters import parse_filter
 from ..memory.records import Hit
-from ..memory.requests import parse_filter
 from ..memory.scopes import scope_of
 from ..memory.tiers import (
     TEMPERATURE_NAMES,

@@ -6,9 +6,9 @@ from typing import Any, get_args
 from ..engine import read
 from ..engine.engine import Engine
 from ..engine.status import MOST_IDS, What
-from ..memory.new import FIELDS, MEMORY_ID
 from ..memory.records import VALUE as VALUE_KEY
 from ..memory.records import Memory
+from ..memory.requests import FIELDS, MEMORY_ID
 from ..memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 
 Schema = dict[str, Any]

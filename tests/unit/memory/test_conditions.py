@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents import InvalidInput
-from agents.memory.requests import none_of, parse_condition
+from agents.memory.filters import none_of, parse_condition
 
 BAY = {"place": "bay", "day": 3, "ok": True, "none": None, "share": 0.5, "a.b": "x"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from agents import AgentMemory, MemoryBank
 from agents.interfaces.cli.commands import memories
-from agents.memory.new import FIELDS, WORLD_FIELDS, Options
+from agents.memory.requests import FIELDS, WORLD_FIELDS, Options
 from agents.simulation.protocols import Observation, Outcome, Remark
 from agents.simulation.tick.actions import MEMORY_ACTIONS
 from agents.tools import OPERATIONS

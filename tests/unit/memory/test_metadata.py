@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents import InvalidMetadata, MemoryBank
-from agents.memory.metadata import SharedMetadata, check_metadata
+from agents.memory.requests import SharedMetadata, check_metadata
 from agents.simulation.kept_ticks import ticks_of
 from banks import MakeBank
 

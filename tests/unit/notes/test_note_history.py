@@ -13,8 +13,8 @@ from agents.engine.read import nth
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import differences
 from agents.simulation.runs.run import Run
-from agents.storage.journal.file import Commit
 from agents.storage.journal.journal import Journal
+from agents.storage.journal.tables import Commit
 from banks import MANUAL, MakeBank
 
 # Going back

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import Hits, MemoryBank
-from agents.memory.requests import parse_filter
+from agents.memory.filters import parse_filter
 from agents.search.request import SearchRequest
 from embedders import FromFunction, Noise
 

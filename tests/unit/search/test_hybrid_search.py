@@ -5,7 +5,7 @@ import pytest
 from hybrid import SMALL_TALK, WEATHER, Make, contents
 
 from agents import MemoryBank
-from agents.storage.columns.words import KeywordIndex, Vocabulary
+from agents.storage.columns.agent_columns import KeywordIndex, Vocabulary
 
 
 @pytest.mark.parametrize("query", ["ERR-42", "err-42", "what was ERR-42 about?", "$50K", "50k"])

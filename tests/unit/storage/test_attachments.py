@@ -8,7 +8,8 @@ import pytest
 
 from agents import BankDamaged, MemoryBank
 from agents.bank import history
-from agents.storage.journal.attachments import Attachment, Attachments
+from agents.storage.journal.attachments import Attachment
+from agents.storage.journal.journal import Attachments
 from embedders import Directions
 
 

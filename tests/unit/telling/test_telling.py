@@ -26,8 +26,7 @@ from agents import (
 from agents.engine.write import store
 from agents.exchange.importing import store_rows
 from agents.exchange.row_files import Row, exported
-from agents.memory.metadata import KeptMetadata
-from agents.memory.new import PLAIN_OPTIONS, NewMemories
+from agents.memory.requests import PLAIN_OPTIONS, KeptMetadata, NewMemories
 from agents.memory.sources import SOURCE, Heard
 from asking import asked
 from banks import MakeBank, everything, undone

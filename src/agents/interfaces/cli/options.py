@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from typer import Argument, BadParameter, Option
 
 from ...errors import InvalidInput
-from ...memory.new import FIELDS, Field
+from ...memory.requests import FIELDS, Field
 from .output import say
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def condition(text: str) -> dict[str, Any]:
             raise InvalidInput(f"--filter {text!r:.80} can't be read", hint=_WRITE)
         meant = _scalar(value)
         if name.removeprefix("metadata.") == "session" and sign in ("=", "!="):
-            from ...memory.requests import in_session
+            from ...memory.filters import in_session
 
             return in_session(meant) if sign == "=" else {"$not": in_session(meant)}
         is_ = meant if sign == "=" else {_SIGNS[sign]: meant}

@@ -8,7 +8,7 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankDamaged, TierMemError
 from ...memory.context import line, render
-from ...memory.events import Added, Event, parsed
+from ...memory.events import Added, Event
 from ...memory.records import Explanation, Hit, Hits, Memory
 from ...memory.tiers import (
     TEMPERATURE_NAMES,
@@ -23,6 +23,7 @@ from ...simulation.runs.interviews import survey
 from ...simulation.runs.record import FORGOTTEN, births, new_memories, text_of
 from ...simulation.runs.why import Decision, as_json, retold
 from ...simulation.tick.decision_log import LoggedDecision
+from ...storage.journal.journal import parsed
 from ...telling.groups import group_of, is_board
 from .inspected import Inspected
 from .parameters import CantTell, Parameters

@@ -14,7 +14,6 @@ from ...memory.events import (
     Retained,
     TierChanged,
     VersionReplaced,
-    parsed,
 )
 from ...memory.records import NEVER, Memory, Metadata, memory_id
 from ...memory.sources import source_of
@@ -30,6 +29,7 @@ from ...rules.tiers import end_after
 from ...simulation.runs.record import FORGOTTEN, births
 from ...simulation.runs.why import RESULTS, done_to, parts_in
 from ...simulation.tick.decision_log import LoggedDecision
+from ...storage.journal.journal import parsed
 from ...telling.groups import is_board
 from .agent_view import born_in, memory_row, no_decisions, texts_of
 from .inspected import Inspected

@@ -16,11 +16,10 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...memory.context import approximate_tokens
-from ...memory.events import parsed
 from ...memory.records import Explanation
 from ...storage.embedding import Embedder, keys_of
-from ...storage.journal.file import SnapshotRow
-from ...storage.journal.journal import Journal
+from ...storage.journal.journal import Journal, parsed
+from ...storage.journal.tables import SnapshotRow
 from ...storage.state import snapshots
 from ...storage.state.snapshots import replay
 from ...storage.trust import Guard, prepare

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from ...memory.events import Added, Event, VersionReplaced, decode
+from ...memory.events import Added, Event, VersionReplaced
 from ...memory.records import memory_id
 from ...packages import need, needed
 from ...simulation.kept_ticks import KeptTicks
 from ...simulation.runs.record import FORGOTTEN
 from ...simulation.runs.why import done_to
 from ...simulation.tick.decision_log import LoggedDecision, unpack
-from ...storage.journal.file import Commit
-from ...storage.journal.journal import Journal
+from ...storage.journal.journal import Journal, decode
+from ...storage.journal.tables import Commit
 from ...telling.groups import is_board
 from .inspected import COUNTED, Inspected
 from .life_view import concerned

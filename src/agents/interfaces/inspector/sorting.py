@@ -40,8 +40,8 @@ from ...simulation.runs.trust import is_trusted_run
 from ...simulation.tick.decision_log import REFUSAL, LoggedDecision, unpack
 from ...simulation.worlds import WORLDS
 from ...simulation.worlds.outside import agents_in, is_outside
-from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
+from ...storage.journal.tables import Commit
 from ...telling.groups import is_board
 from .population import population
 from .slices import WHATS, Progress, Slices, deeds_of

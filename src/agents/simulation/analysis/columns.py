@@ -16,8 +16,8 @@ from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Retention, Tier
 from ...rules.tiers import end_after
 from ...storage.interrupts import gc_paused, once
-from ...storage.journal.file import Commit
 from ...storage.journal.journal import Journal
+from ...storage.journal.tables import Commit
 from ...telling.groups import is_board
 
 NOT_GONE = -1

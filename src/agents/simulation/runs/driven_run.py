@@ -15,9 +15,8 @@ from weakref import WeakValueDictionary
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
-from ...memory.new import check_new
 from ...memory.records import Hits
-from ...memory.requests import check_agent_id, plain_scalar
+from ...memory.requests import check_agent_id, check_new, plain_scalar
 from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..tick.decision_log import DONE, FAILED, DecisionLog

@@ -10,8 +10,7 @@ from typing import Any
 
 from ...config.settings import Settings
 from ...errors import ConfigError, TierMemError
-from ...memory.new import check_new
-from ...memory.requests import check_agent_id
+from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.store import check_providers
 from ..policies.cassette import Cassette
 from ..policies.clients import model_of

@@ -25,16 +25,9 @@ from ...errors import (
     TierFull,
 )
 from ...memory.context import one_line
-from ...memory.new import FIELDS, WORLD_FIELDS
+from ...memory.filters import Filter, none_of, parse_filter
 from ...memory.records import Hits
-from ...memory.requests import (
-    Filter,
-    check_query,
-    check_text,
-    none_of,
-    optional_session,
-    parse_filter,
-)
+from ...memory.requests import FIELDS, WORLD_FIELDS, check_query, check_text, optional_session
 from ...memory.tiers import TIER_NAMES, Tier, parse_temperature, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES

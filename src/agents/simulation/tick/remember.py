@@ -9,8 +9,8 @@ from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
-from ...memory.new import LINKS, PLAIN_OPTIONS, WORLD_FIELDS, Options, check_new
 from ...memory.records import Hits, Memory
+from ...memory.requests import LINKS, PLAIN_OPTIONS, WORLD_FIELDS, Options, check_new
 from ...memory.sources import IMPORTANCE, check_importance
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome, Policy, Rating, Remark

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import orjson
 
 from ...errors import SimulationError
-from ...memory.new import FIELDS, WORLD_FIELDS
+from ...memory.requests import FIELDS, WORLD_FIELDS
 from ...memory.sources import Telling
 from ...telling.groups import GroupChange
 from ..protocols import Action, Ask, Conversation, Observation, Outcome, Persona, Remark

@@ -1,14 +1,18 @@
-"""One agent's resident memories: its rows of the table, read and changed where they are."""
+"""One agent's resident memories: its rows of the table, read and changed where they are, and the
+index of their words.
+"""
 
+import functools
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.metadata import KeptMetadata
 from ...memory.records import (
     NEVER,
     NO_METADATA,
@@ -19,18 +23,18 @@ from ...memory.records import (
     id_prefix,
     sequence_digits,
 )
+from ...memory.requests import KeptMetadata, memories_of
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
-from ...rules.ranking import relevance
+from ...rules.ranking import Matches, relevance
 from ...rules.tiers import Occupant, age, axes_of, entered
-from ..embedding import Quantised, norms
+from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
+from ..embedding import Quantised
 from ..note import Note
-from ..record import MOST_RECALLS, Record
+from ..record import MOST_RECALLS
 from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
-from .hashes import number_of
 from .sessions import Sessions
-from .table import WIDTH, Columns, ResidentTable, memories_of
-from .words import KeywordIndex, Vocabulary
+from .table import WIDTH, Columns, ResidentTable, with_room
 
 Numbers = NDArray[np.int64]
 
@@ -41,10 +45,283 @@ _FEW = 64
 _NOTHING: Numbers = np.empty(0, np.int64)
 _UNKNOWN = -1
 """Stands for what a memory takes in a context where nobody counted it."""
-_MANY = 64
-"""From this many leaving memories on, to hash the memories that stay may cost less."""
 NUMBERS = 9
 """Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, uses."""
+
+
+# The words of an agent's resident memories: a keyword index that grows with them.
+#
+# The index is a list of entries in three columns: a term, a memory that has it, and how often. A
+# search reads all the terms, as it reads all the vectors: that is a tenth of the bytes, and needs
+# no second structure to keep true. The index is made from the memories' texts when an agent is
+# first searched, and is never written to disk.
+
+_MOST_TERMS = 255
+"""A query is searched by its first different terms, up to this many."""
+_MOST_PIECES = 100_000
+_LONGEST_PIECE = 40
+_MOST_QUERIES, _LONGEST_QUERY = 4096, 1000
+_FEW_TERMS = 100_000
+"""A vocabulary with at most this many terms is never worn."""
+_MOST_WORDS = 1000
+"""The vector of a query is made from its first words, up to this many."""
+
+Terms = NDArray[np.int32]
+_NO_MARKS = np.zeros(0, np.uint8)
+
+
+class Query(NamedTuple):
+    """A query's terms, each once, and its words as they are written."""
+
+    terms: Terms
+    """-1 for a term that no memory ever had."""
+    words: tuple[str, ...]
+    places: NDArray[np.intp]
+    """For each word the place of its term in ``terms``; -1 if the term was left out."""
+    common: NDArray[np.bool_]
+    """Which terms say little in any text."""
+    names: tuple[str, ...]
+    """The terms themselves."""
+
+
+def stem_of(language: str | None) -> Stem | None:
+    """The stemmer of a language; None without a language."""
+    if language is None or language == "none":
+        return None
+    import Stemmer
+
+    stem: Stem = Stemmer.Stemmer(language).stemWord
+    return stem
+
+
+@functools.cache
+def _function_terms(language: str | None) -> tuple[tuple[str, ...], ...]:
+    """The terms of the words that say little in any text."""
+    stem = stem_of(language)
+    return tuple(words_of(word, stem).terms for word in sorted(FUNCTION_WORDS))
+
+
+class Vocabulary:
+    """The terms of all agents of a bank, numbered in the order in which they come up."""
+
+    def __init__(self, language: str | None) -> None:
+        self._stem = stem_of(language)
+        self._terms: dict[str, int] = {}
+        self._pieces: dict[str, tuple[int, ...]] = {}
+        self._spoken: dict[str, Words] = {}
+        self._queries: dict[str, tuple[int, Query]] = {}
+        self._marks = _NO_MARKS
+        self.indexes: WeakSet[KeywordIndex] = WeakSet()
+        """The indexes that use the numbers of these terms."""
+        self._most = _FEW_TERMS
+        spoken = _function_terms(language)
+        self._common = {number for terms in spoken for number in self._numbers(terms)}
+
+    def is_worn(self) -> bool:
+        """Whether there are many terms, and most are of memories that are gone."""
+        if len(self._terms) <= self._most:
+            return False
+        self._most = max(_FEW_TERMS, 2 * sum(index.entries for index in self.indexes))
+        return len(self._terms) > self._most
+
+    def clear(self) -> None:
+        """Forget all words; an index that still has this vocabulary is of no use."""
+        for known in (self._terms, self._pieces, self._spoken, self._queries):
+            known.clear()
+
+    def terms(self, text: str) -> list[int]:
+        """The terms of a text; a term that comes twice is there twice."""
+        found: list[int] = []
+        known = self._pieces
+        for piece in text.split():
+            numbers = known.get(piece)
+            found += self._learn(piece) if numbers is None else numbers
+        return found
+
+    def count(self, query: str, texts: Sequence[str]) -> Matches:
+        """Where the query's terms are in texts that no index has."""
+        index = KeywordIndex(self)
+        index.extend(texts)
+        return index.find(self.query(query))
+
+    def names(self) -> list[str]:
+        """The terms, by their numbers."""
+        return list(self._terms)
+
+    def take_marks(self) -> NDArray[np.uint8]:
+        """A zero for each term; a caller that wrote zeros again gives them back.
+
+        What an error keeps from that is lost, and the next caller gets new ones.
+        """
+        marks, self._marks = self._marks, _NO_MARKS
+        few = len(marks) < len(self._terms)
+        return np.zeros(2 * len(self._terms), np.uint8) if few else marks
+
+    def give_back(self, marks: NDArray[np.uint8]) -> None:
+        """Keep marks, which are zeros, for the next caller."""
+        self._marks = marks
+
+    def _learn(self, piece: str) -> tuple[int, ...]:
+        numbers = self._numbers(words_of(piece, self._stem).terms)
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self._pieces) >= _MOST_PIECES:
+                self._pieces.clear()
+            self._pieces[piece] = numbers
+        return numbers
+
+    def _numbers(self, terms: Sequence[str]) -> tuple[int, ...]:
+        known = self._terms
+        return tuple([known.setdefault(term, len(known)) for term in terms])
+
+    def query(self, text: str) -> Query:
+        """A query by its terms; new words are not learned, or queries would fill the vocabulary."""
+        size, known = self._queries.get(text, (-1, None))
+        if known is not None and (size == len(self._terms) or known.terms.min(initial=0) >= 0):
+            return known
+        query = self._read(text)
+        if len(text) <= _LONGEST_QUERY:
+            if len(self._queries) >= _MOST_QUERIES:
+                self._queries.clear()
+            self._queries[text] = (len(self._terms), query)
+        return query
+
+    def heard(self, text: str) -> set[str]:
+        """The terms of a text; new ones are not learned."""
+        known = self._spoken
+        pieces = (known.get(piece) or self._hear(piece) for piece in text.split())
+        return {term for found in pieces for term in found.terms}
+
+    def _read(self, text: str) -> Query:
+        place: dict[str, int] = {}
+        spoken: list[tuple[str, str]] = []
+        for piece in text.split():
+            found = self._spoken.get(piece) or self._hear(piece)
+            for term in found.terms:
+                place.setdefault(term, len(place))
+            spoken += found.spoken[: _MOST_WORDS - len(spoken)]
+        terms = list(place)[:_MOST_TERMS]
+        numbers = [self._terms.get(term, -1) for term in terms]
+        return Query(
+            np.array(numbers, np.int32),
+            tuple([word for word, _ in spoken]),
+            np.array(
+                [at if (at := place[term]) < _MOST_TERMS else -1 for _, term in spoken], np.intp
+            ),
+            np.array([number in self._common for number in numbers], bool),
+            tuple(terms),
+        )
+
+    def _hear(self, piece: str) -> Words:
+        found = words_of(piece, self._stem)
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self._spoken) >= _MOST_PIECES:
+                self._spoken.clear()
+            self._spoken[piece] = found
+        return found
+
+
+class KeywordIndex:
+    """The terms of one agent's memories, of which the oldest ``size`` are indexed."""
+
+    __slots__ = (
+        "__weakref__",
+        "_counts",
+        "_lengths",
+        "_memories",
+        "_terms",
+        "_used",
+        "size",
+        "total",
+        "vocabulary",
+    )
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        vocabulary.indexes.add(self)
+        self.size = 0
+        self.total = 0
+        """How many terms all memories have together."""
+        self._used = 0
+        # These arrays have room to spare.
+        self._terms: Terms = np.empty(0, np.int32)
+        self._memories: Terms = np.empty(0, np.int32)
+        self._counts: NDArray[np.float32] = np.empty(0, np.float32)
+        self._lengths: NDArray[np.float64] = np.empty(0)
+
+    @property
+    def entries(self) -> int:
+        """How many pairs of a term and a memory there are."""
+        return self._used
+
+    def extend(self, texts: Sequence[str]) -> None:
+        """Index the next memories."""
+        terms_of, flat, counts = self.vocabulary.terms, list[int](), list[int]()
+        lengths, entries = [], []
+        for text in texts:
+            terms = terms_of(text)
+            lengths.append(len(terms))
+            once = dict.fromkeys(terms, 1)
+            if len(once) < len(terms):
+                once = Counter(terms)
+            entries.append(len(once))
+            flat += once
+            counts += once.values()
+        first, last = self.size, self.size + len(texts)
+        start, stop = self._used, self._used + len(flat)
+        self._terms = with_room(self._terms, start, stop)
+        self._memories = with_room(self._memories, start, stop)
+        self._counts = with_room(self._counts, start, stop)
+        self._lengths = with_room(self._lengths, first, last)
+        self._terms[start:stop] = flat
+        self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), entries)
+        self._counts[start:stop] = counts
+        self._lengths[first:last] = lengths
+        total = self.total + sum(lengths)
+        self.size, self._used, self.total = last, stop, total  # at once, also for an interrupt
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Keep only these memories; ``kept`` also covers memories that are not indexed yet."""
+        kept = kept[: self.size]
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        memories = self._memories[: self._used]
+        entries = kept[memories]
+        self._terms = self._terms[: self._used][entries]
+        self._memories = number[memories[entries]]
+        self._counts = self._counts[: self._used][entries]
+        self._lengths = self._lengths[: self.size][kept]
+        self.size, self._used = len(self._lengths), len(self._terms)
+        self.total = int(self._lengths.sum())
+
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        """Put the memories in this order: the first is the memory that was at ``order[0]``."""
+        places = np.empty(len(order), np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        self._memories = places[self._memories[: self._used]]
+        self._lengths = self._lengths[: self.size][order]
+
+    def find(self, query: Query) -> Matches:
+        """Where the query's terms are, and how often."""
+        marks = self.vocabulary.take_marks()
+        places = (query.terms >= 0).nonzero()[0]
+        known = query.terms[places]
+        marks[known] = (places + 1).astype(np.uint8)
+        found = marks.take(self._terms[: self._used])
+        marks[known] = 0
+        self.vocabulary.give_back(marks)
+        entries = found.view(bool).nonzero()[0]  # as bytes it would take ten times as long
+        terms = found.take(entries).astype(np.intp)
+        terms -= 1
+        memories, counts = self._memories.take(entries), self._counts.take(entries)
+        return Matches(terms, memories, counts, self._lengths[: self.size], len(query.terms))
+
+    def contents(self) -> list[list[str]]:
+        """The terms of each memory, in order: equal for two indexes of the same memories."""
+        names = self.vocabulary.names()
+        result: list[list[str]] = [[] for _ in range(self.size)]
+        columns = (each[: self._used] for each in (self._terms, self._memories, self._counts))
+        for term, memory, count in zip(*columns, strict=True):
+            result[memory] += [names[term]] * int(count)
+        return result
 
 
 class Outline(NamedTuple):
@@ -518,102 +795,7 @@ class AgentColumns:
                 for topic in OF_A_MEMORY:
                     self.holdings.hold(topic, str(sequence), None)
 
-    # Coming and going
-
-    def take(self, rows: Sequence[int], temperature: int | None = None) -> list[Record]:
-        """Remove memories, and give back all there is of them, with a temperature if given."""
-        places, cells = np.asarray(rows, np.intp), self.cells
-        sequences, created, entered, expires, counts, last = cells.numbers[places].T.tolist()
-        zeros = [0] * len(rows)
-        if temperature is None:
-            temperatures = cells.temperatures[places].tolist()
-        else:
-            temperatures = [temperature] * len(rows)
-        recalls: list[tuple[int, ...]] = [()] * len(rows)
-        if self.has_extras:
-            recalls = [self.recalls.pop(each, ()) for each in sequences]
-        data, dims = cells.vectors[places].tobytes(), cells.vectors.shape[1]
-        fields = zip(
-            sequences,
-            cells.tiers[places].tolist(),
-            temperatures,
-            zeros,
-            zeros,
-            created,
-            entered,
-            expires,
-            counts,
-            last,
-            cells.use_records[places].tolist(),
-            recalls,
-            cells.traits[places].tolist(),
-            cells.metadata[places].tolist(),
-            cells.contents[places].tolist(),
-            [data[start : start + dims] for start in range(0, len(data), dims)],
-            strict=True,
-        )
-        taken = list(map(tuple.__new__, repeat(Record), fields))  # Record(…), at half its cost
-        self._forget_hashes(rows)
-        kept = np.ones(self.size, bool)
-        kept[rows] = False
-        self._reorder(kept)
-        self.rows_left(kept)
-        return taken
-
-    def put(self, records: Sequence[Record]) -> None:
-        """Take memories back, each into its place."""
-        first, last = self.size, self.size + len(records)
-        self.table.make_room([(self, len(records))])
-        cells = self.cells
-        vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
-        cells.vectors[first:last] = vectors.reshape(len(records), -1)
-        cells.norms[first:last] = norms(cells.vectors[first:last])
-        for row, record in enumerate(records, first):
-            cells.contents[row] = record.content
-            cells.metadata[row] = record.metadata
-            cells.traits[row] = record.traits
-            if record.metadata is not None or record.traits is not None:
-                self.table.all_plain = False
-            cells.tiers[row] = record.tier
-            cells.temperatures[row] = record.temperature
-            cells.numbers[row] = (
-                record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
-                record.access_count, record.last_access_tick,
-            )  # fmt: skip
-            cells.use_records[row] = record.use_record
-            if record.recalls:
-                self.recalls[record.sequence] = record.recalls
-            self.next_expiry = min(self.next_expiry, record.expires_tick)
-        if self.is_hashed:
-            self.table.sums.add(self.slot, self._sum_of(range(first, last)))
-        self.size = last
-        order = np.argsort(self.figures[:, 0], kind="stable")
-        self._reorder(order)
-        self.rows_came([(record.content, record.metadata) for record in records], order)
-
-    def _sum_of(self, rows: Sequence[int]) -> int:
-        """The sum of the hashes over the memories in these rows, and over their use."""
-        where = np.array(rows, np.intp) + self.start
-        return self.hash_of(rows) + number_of(self.table.use_sums(where, [len(rows)])[0])
-
-    def _forget_hashes(self, rows: Sequence[int]) -> None:
-        """Take memories that leave out of the sums of hashes."""
-        if not self.is_hashed:
-            return
-        sums = self.table.sums
-        if len(rows) >= _MANY and 2 * len(rows) > self.size:
-            sums.forget(self.slot)  # fewer memories stay than leave: they are hashed anew
-            return
-        sums.add(self.slot, -self._sum_of(rows))
-
-    def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
-        """Keep these rows, in this order."""
-        for column in self.columns():
-            kept = column[rows]
-            column[: len(kept)] = kept
-            if column.dtype == object:
-                column[len(kept) :] = None
-        self.size = len(kept)
+    # Rows that come and go
 
     def front_changed(self) -> None:
         """Other memories than before may be pinned or hot."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, final
 
-from ...memory.metadata import KeptMetadata
 from ...memory.records import Memory
+from ...memory.requests import KeptMetadata
 from ...memory.sources import SOURCE, source_of
 from ...memory.tiers import Tier
 from ...rules.tiers import Turn, entering

@@ -10,8 +10,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.metadata import KeptMetadata
 from ...memory.records import Traits
+from ...memory.requests import KeptMetadata
 
 DIGEST = 32
 """Bytes of a hash."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.metadata import KeptMetadata
 from ...memory.records import session_of
+from ...memory.requests import KeptMetadata
 from ...rules.ranking import Places
-from .words import with_room
+from .table import with_room
 
 SPEAKER = "speaker"
 """The key of a memory's metadata that says who said it."""

@@ -10,28 +10,21 @@ import math
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
-from operator import add
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.events import Additions
-from ...memory.metadata import KeptMetadata, SharedMetadata
+from ...memory.events import Added, Row, Start
 from ...memory.records import (
     NEVER,
     NEW_RELEVANCE,
-    NO_METADATA,
-    PLAIN,
     UNUSED,
     Memory,
-    Metadata,
-    Scalar,
     Traits,
-    sequence_digits,
 )
-from ...memory.tiers import Retention, Temperature, Tier
+from ...memory.requests import KeptMetadata, SharedMetadata, memories_of
+from ...memory.tiers import Temperature, Tier
 from ...rules.ranking import relevances
 from ...rules.temperature import begun
 from ..embedding import Quantised
@@ -60,6 +53,31 @@ _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _PINNED = int(Tier.PINNED)
+
+
+class Additions(NamedTuple):
+    """The events of new memories, column by column: a tick has thousands of them."""
+
+    agents: Sequence[str]
+    sequences: Sequence[int]
+    """Empty until the ledger numbers the memories."""
+    tiers: Sequence[int]
+    contents: Sequence[str]
+    metadata: Sequence[KeptMetadata | None]
+    starts: Sequence[Start | None]
+
+    @classmethod
+    def of(cls, events: Sequence[Added]) -> Self:
+        """The columns of these events; none of the memories is purged."""
+        return cls(*list(zip(*events, strict=True))[1:])
+
+    def part(self, places: slice) -> "Additions":
+        """The events at these places."""
+        return Additions._make(column[places] for column in self)
+
+    def rows(self) -> list["Row"]:
+        """The events as plain tuples."""
+        return list(zip(repeat("add"), *self, strict=False))
 
 
 class Window(Protocol):
@@ -412,66 +430,13 @@ def _objects(values: Sequence[str | KeptMetadata | Traits | None]) -> NDArray[An
     return array
 
 
-def memories_of(
-    *,
-    prefixes: Iterable[str],
-    agents: Iterable[str],
-    contents: Iterable[str],
-    tiers: Iterable[Tier],
-    created: Iterable[int],
-    entered: Iterable[int],
-    sequences: Sequence[int],
-    temperatures: Iterable[Temperature],
-    metadata: Sequence[dict[str, Scalar] | None] | None = None,
-    traits: Sequence[tuple[str, tuple[str, ...], str] | None] | None = None,
-    expires: Sequence[int] | None = None,
-    counts: Iterable[int] = repeat(0),
-    last: Sequence[int] | None = None,
-    relevance: Iterable[float] = repeat(NEW_RELEVANCE),
-) -> list[Memory]:
-    """The memories, as callers see them, of columns.
+_Cell = TypeVar("_Cell", np.int32, np.float32, np.float64)
 
-    ``prefixes`` are the first parts of the ids. ``entered`` are the ticks in which the memories
-    entered their tiers. ``expires`` has NEVER for a memory without an end, ``last`` has UNUSED for
-    a memory that no search has returned. ``metadata`` and ``traits`` have None for a memory that
-    has none. Without a column, each record has the value of a new memory.
-    """
-    mappings: Iterable[Metadata] = repeat(NO_METADATA)
-    if metadata is not None and metadata.count(None) < len(metadata):
-        mappings = [
-            NO_METADATA if values is None else MappingProxyType(values) for values in metadata
-        ]
-    kinds: Iterable[str] = repeat("fact")
-    tags: Iterable[tuple[str, ...]] = repeat(())
-    if traits is not None and traits.count(None) < len(traits):
-        kinds, tags, _ = zip(*[values or PLAIN for values in traits], strict=True)
-    ends: Iterable[int | None] = repeat(None)
-    if expires is not None and expires.count(NEVER) < len(expires):
-        ends = [None if tick == NEVER else tick for tick in expires]
-    used: Iterable[int | None] = repeat(None)
-    if last is not None:
-        used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
-    write, largest = sequence_digits, max(sequences, default=0)
-    if largest < len(sequences):  # agents have the same numbers: to write each once takes less
-        write = list(map(sequence_digits, range(largest + 1))).__getitem__
-    fields = zip(
-        map(add, prefixes, map(write, sequences)),  # memory_id()
-        agents,
-        contents,
-        tiers,
-        created,
-        entered,
-        sequences,
-        mappings,
-        kinds,
-        tags,
-        temperatures,
-        repeat(Retention.ACTIVE),
-        ends,
-        counts,
-        used,
-        relevance,
-        strict=False,
-    )
-    # Memory(…) does the same in twice the time.
-    return list(map(tuple.__new__, repeat(Memory), fields))
+
+def with_room(column: NDArray[_Cell], used: int, needed: int) -> NDArray[_Cell]:
+    """The column, of which so much is used; a larger one if it has less room than is needed."""
+    if needed <= len(column):
+        return column
+    larger = np.empty(needed + needed // 4, column.dtype)
+    larger[:used] = column[:used]
+    return larger

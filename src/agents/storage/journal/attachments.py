@@ -8,11 +8,7 @@ over the hash of its commit and its bytes.
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-
-from ..interrupts import first
-from .file import JournalFile
 
 _SMALL = 16 << 20
 _MOST_TIMES = 32
@@ -65,83 +61,6 @@ class AttachmentRow(NamedTuple):
         if hashlib.sha256(state).digest() != self.state_hash:
             raise ValueError(f"the state after tick {self.tick} is not what was written")
         return state
-
-
-class Attachments:
-    """The attachments of a journal's commits. The caller opens and ends transactions."""
-
-    def __init__(self, file: JournalFile) -> None:
-        self._file = file
-        self._db = file.db
-
-    def exist(self) -> bool:
-        """Whether there are any: who attaches to commits moves the ticks of the bank."""
-        with self._file.reading():
-            return self._db.execute("SELECT 1 FROM ticks LIMIT 1").fetchone() is not None
-
-    def write(self, row: AttachmentRow, log: bytes, commit_hash: bytes) -> None:
-        """Keep the attachment of a commit."""
-        self.adopt([row])
-        if log:
-            kept = (row.tick, row.commit, log, _log_digest(commit_hash, log))
-            self._db.execute("INSERT INTO decisions VALUES (?, ?, ?, ?)", kept)
-
-    def adopt(self, rows: Iterable[AttachmentRow]) -> None:
-        """Keep rows of another journal or a checkpoint."""
-        self._db.executemany("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", rows)
-
-    def rewind(self, commit: int) -> None:
-        """Delete the attachments of later commits."""
-        self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
-        self._db.execute("DELETE FROM decisions WHERE commit_id > ?", (commit,))
-
-    def rows(self, after: int = -1) -> Iterator[AttachmentRow]:
-        """The rows of the ticks after this one, in order, each checked."""
-        with self._file.reading():
-            base, _ = self._file.get("base") or (0, 0)
-            for *raw, mark in self._db.execute(
-                "SELECT ticks.*, note FROM ticks LEFT JOIN commits ON commits.id = commit_id "
-                "WHERE ticks.tick > ? ORDER BY ticks.tick",
-                (after,),
-            ):
-                row = AttachmentRow(*raw)
-                # The older rows of a journal that was made from a checkpoint have no commits.
-                if mark != row.digest and (mark is not None or row.commit > base):
-                    raise self._file.damaged(
-                        f"what it keeps of tick {row.tick} is not what was written"
-                    )
-                yield row
-            (without,) = self._db.execute(
-                "SELECT count(*) FROM commits LEFT JOIN ticks ON commits.id = commit_id "
-                "WHERE note != x'' AND record IS NULL"
-            ).fetchone()
-            if without:
-                raise self._file.damaged(f"it has lost what it kept of {without} ticks")
-
-    def last(self) -> AttachmentRow | None:
-        """The row of the last tick that has one."""
-        with self._file.reading():
-            last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
-            return None if last is None else first(self.rows(last - 1))
-
-    def logs(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
-        """The log of each tick after this one that has one: tick and bytes, in order."""
-        with self._file.reading():
-            for tick, log, digest, commit_hash in self._db.execute(
-                "SELECT decisions.tick, data, digest, hash FROM decisions "
-                "JOIN commits ON commits.id = commit_id "
-                "WHERE decisions.tick > ? ORDER BY decisions.tick",
-                (after,),
-            ):
-                if digest != _log_digest(commit_hash, log):
-                    raise ValueError(f"the decisions of tick {tick} are not what was written")
-                yield tick, log
-
-
-def _log_digest(commit_hash: bytes, log: bytes) -> bytes:
-    digest = hashlib.sha256(commit_hash)
-    digest.update(log)
-    return digest.digest()
 
 
 def deflated(data: bytes) -> bytes:

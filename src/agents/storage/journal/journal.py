@@ -2,103 +2,279 @@
 
 import hashlib
 import json
+import os
 import sqlite3
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
-from ...memory.records import Memory
+import orjson
+
+from ...errors import (
+    BankDamaged,
+    BankError,
+    BankTooNew,
+    BankTooOld,
+    CommitFailed,
+    CommitUnknown,
+    TickNotKept,
+)
+from ...memory.events import EVENTS, Added, Event, Keep, Row, Start
+from ...memory.requests import KeptMetadata
+from ...memory.tiers import Temperature
 from ..beside_journal import Found, HeadRecord, doubt, find_records, records_of
-from ..embedding import keys_of
 from ..interrupts import first
-from ..note import is_transcript
 from ..shelf import Changes, ShelfTable
-from .attachments import Attachment, AttachmentRow, Attachments
-from .file import Commit, JournalFile, Snapshot, SnapshotRow, chained
+from ..sqlite import (
+    DAMAGE,
+    copy_database,
+    is_of_the_system,
+    log_of,
+    make_private,
+    open_to_read,
+    sync_folder,
+)
+from .attachments import Attachment, AttachmentRow
+from .redaction import Redaction, redact, redacted_digest
+from .tables import SCHEMA, Commit, Snapshot, SnapshotRow
 
-# Taking the text and the vector of a memory out of a journal
-#
-# The commit that added the memory keeps its hash, so the chain still holds. A second hash covers
-# what is left of the commit, so damage still shows.
-
-
-class Purge(NamedTuple):
-    """A memory to be forgotten."""
-
-    agent: str
-    sequence: int
-    created_tick: int
-    content: str
+# The file
 
 
-class Redaction(NamedTuple):
-    """Memories to be forgotten, and the snapshots of their agents without them."""
-
-    purges: Sequence[Purge]
-    snapshots: Sequence[SnapshotRow]
-
-
-def redacted_digest(commit: Commit) -> bytes:
-    """The hash over what is left of a commit."""
-    digest = hashlib.sha256(commit.hash)
-    digest.update(commit.events.encode())
-    digest.update(commit.vectors)
-    return digest.digest()
+_APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
+_FORMAT = 6
+_UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
+"""The commit is written, and whether it is on disk is not known."""
 
 
-def redact(
-    database: sqlite3.Connection,
-    shelf: ShelfTable,
-    read: Callable[[int], Commit],
-    redaction: Redaction,
-) -> None:
-    """Purge memories from the commits, the snapshots, the shelf and the kept embeddings.
+class JournalFile:
+    """The file at ``path``; for ``path`` None, a database that ends with this object.
 
-    ``read`` gives a commit, checked. The caller opens and ends the transaction.
+    The database begins as a copy of ``copied``, a journal that another process may have open. With
+    ``seen``, it is that journal itself as it is now, to be read and never written.
     """
-    by_commit: dict[int, set[tuple[str, int]]] = {}
-    by_agent: dict[str, list[int]] = {}
-    for agent, sequence, created, _ in redaction.purges:
-        by_agent.setdefault(agent, []).append(sequence)
-        # Inside a text, quotation marks are escaped: only the event itself can match.
-        with shelf.reading():
-            found = database.execute(
-                "SELECT id FROM commits WHERE tick >= ? AND instr(events, ?) ORDER BY id LIMIT 1",
-                (created, f'["add","{agent}",{sequence},'),
-            ).fetchone()
-        if found:
-            by_commit.setdefault(found[0], set()).add((agent, sequence))
-    for number, keys in by_commit.items():
-        commit = _without(read(number), keys)
-        database.execute(
-            "UPDATE commits SET events = ?, vectors = ? WHERE id = ?",
-            (commit.events, commit.vectors, number),
+
+    def __init__(
+        self, path: Path | None, copied: Path | None = None, seen: Path | None = None
+    ) -> None:
+        self.name = str(path or copied or seen or "in memory")
+        self._path = path and path.absolute()  # the process may go to another folder
+        self._had_log = self._path is not None and log_of(self._path).exists()
+        self._file: tuple[int, int] | None = None
+        if seen:
+            self._see(seen)
+            return
+        with self.reading():
+            if path:
+                make_private(path)
+            self.db = sqlite3.connect(
+                # A copy may be large: SQLite keeps it in a file without a name.
+                path or ("" if copied else ":memory:"),
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            with self.reading():
+                if copied:
+                    copy_database(copied, self.db)
+                self._open(path)
+        except BaseException:
+            self.leave()  # or SQLite would remember the file for the next to open it
+            raise
+        self._file = _identity(path) if path else None
+
+    def _see(self, path: Path) -> None:
+        with self.reading():
+            self.db = open_to_read(path)
+            try:
+                self.db.execute("BEGIN")  # what is read is of one moment, until it is closed
+                self._check_format()
+            except BaseException:
+                self.db.close()
+                raise
+
+    def _open(self, path: Path | None) -> None:
+        is_new = not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not is_new:  # before anything is written to another program's file
+            self._check_format()
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = FULL")
+        if is_new:  # or a process was killed while it made the file
+            self.db.executescript(
+                f"BEGIN; PRAGMA application_id = {_APPLICATION_ID};"
+                f"PRAGMA user_version = {_FORMAT}; {SCHEMA} COMMIT;"
+            )
+            if path:
+                sync_folder(path.parent)
+                sync_folder(path.parent.parent)  # the bank's folder may be new as well
+
+    def _check_format(self) -> None:
+        if self.db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise ValueError("it is another program's database")
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version == _FORMAT:
+            return
+        if version < 1:
+            raise ValueError(f"it has format {version}, and there is no format of that number")
+        error, which = (BankTooNew, "a later") if version > _FORMAT else (BankTooOld, "an earlier")
+        raise error(
+            f"the journal {self.name} has format {version}, and this version of TierMem reads "
+            f"format {_FORMAT}: {which} version wrote it; nothing was changed"
         )
-        database.execute("REPLACE INTO redactions VALUES (?, ?)", (number, redacted_digest(commit)))
-    database.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", redaction.snapshots)
-    for agent, sequences in by_agent.items():
-        shelf.purge(agent, sequences)
-    database.executemany(
-        "DELETE FROM embeddings WHERE hash = ?",
-        [(key,) for purge in redaction.purges for key in keys_of(purge.content)],
-    )
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it."""
+        self.db.close()
+
+    def leave(self) -> None:
+        """Close the file as it is: a refused opening leaves its write-ahead log as it was."""
+        with ExitStack() as last:
+            if self._path is not None and self._had_log:
+                # Only the last connection folds the log, and one that may not write can't.
+                with suppress(sqlite3.Error):
+                    keeper = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
+                    last.callback(keeper.close)
+                    keeper.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self.db.close()
+
+    # Settings and cursors
+
+    def get(self, key: str) -> Any:
+        """The value kept under ``key``, or None."""
+        with self.reading():
+            row = self.db.execute("SELECT value, digest FROM meta WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            if _digest(key, row[0]) != row[1]:
+                raise self.damaged(f"what it keeps as {key} is not what was written")
+            return json.loads(row[0])
+
+    def set(self, **values: object) -> None:
+        """Keep JSON values under their keys, in a transaction of their own."""
+        with self.writing():
+            self.put(values)
+
+    def put(self, values: Mapping[str, object]) -> None:
+        """Keep JSON values under their keys, in the transaction that is open."""
+        for key, value in values.items():
+            text = _to_json(value)
+            self.db.execute("REPLACE INTO meta VALUES (?, ?, ?)", (key, text, _digest(key, text)))
+
+    # Reading and writing
+
+    def is_there(self) -> bool:
+        """Whether the file is where it was opened; True for one in memory."""
+        return self._path is None or _identity(self._path) == self._file
+
+    def check_there(self) -> None:
+        """Raise :class:`CommitFailed` if the file is gone: SQLite would write to nowhere."""
+        if not self.is_there():
+            raise CommitFailed(
+                f"the journal {self.name} is gone, or another file is in its place; nothing of "
+                "this commit was kept",
+                hint="put the bank's folder back, and open it again",
+            )
+
+    def writing(self) -> "_Writing":
+        """A transaction: all that is written inside is durable at its end, or nothing is."""
+        return _Writing(self)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn into :class:`BankDamaged` whatever reading a damaged file can lead to."""
+        try:
+            yield
+        except DAMAGE as error:
+            if isinstance(error, sqlite3.Error) and is_of_the_system(error):
+                raise BankError(
+                    f"the journal {self.name} can't be opened now: {error}; nothing is wrong with "
+                    "the journal itself",
+                    hint="look for a full disk or missing permissions",
+                ) from error
+            raise self.damaged(f"{type(error).__name__}: {error}") from error
+
+    def damaged(self, why: str) -> BankDamaged:
+        """The error that says what is wrong with this file."""
+        return BankDamaged(f"the journal {self.name} can't be read: {why}; nothing was changed")
 
 
-def _without(commit: Commit, keys: set[tuple[str, int]]) -> Commit:
-    events = json.loads(commit.events)
-    adds = [event for event in events if event[0] == "add"]
-    vectors = bytearray(commit.vectors)
-    size = len(vectors) // len(adds)
-    for place, event in enumerate(adds):
-        if (event[1], event[2]) in keys:
-            event[4:] = [None, None, None]
-            vectors[place * size : (place + 1) * size] = bytes(size)
-    text = json.dumps(events, ensure_ascii=False, separators=(",", ":"))
-    return commit._replace(events=text, vectors=bytes(vectors))
+class _Writing:
+    """A transaction of a file.
+
+    It is not a generator: where an error came at the very call of its end, a program may keep that
+    error, and a generator would end later, in the middle of another transaction.
+    """
+
+    def __init__(self, file: JournalFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        self._file.check_there()
+        try:
+            self._roll_back()  # an error may have come before an earlier one was ended
+            self._file.db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self._commit()
+            elif isinstance(error, sqlite3.Error):
+                raise self._failed(error) from error
+        finally:
+            self._roll_back()
+
+    def _commit(self) -> None:
+        try:
+            self._file.db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode in _UNSURE:
+                raise CommitUnknown(
+                    f"the journal {self._file.name} could not be made durable ({error}); whether "
+                    "this commit was kept is known when the bank is opened again"
+                ) from error
+            raise self._failed(error) from error
+
+    def _roll_back(self) -> None:
+        if self._file.db.in_transaction:
+            self._file.db.execute("ROLLBACK")
+
+    def _failed(self, error: sqlite3.Error) -> CommitFailed:
+        return CommitFailed(
+            f"the journal {self._file.name} could not be written ({error}); nothing of this commit "
+            "was kept"
+        )
+
+
+_to_json = json.JSONEncoder(sort_keys=True).encode
+
+
+def _digest(key: str, value: str) -> bytes:
+    """The hash over a value that is kept under a key."""
+    return hashlib.sha256(f"{key}\0{value}".encode()).digest()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """The device and the number of the file at a path; None if there is no file."""
+    try:
+        found = os.stat(path)  # before each commit: path.stat() takes twice as long
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def chained(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
+    """The hash of a commit: over the hash before it and all that the commit recorded."""
+    text = events.encode()
+    digest = hashlib.sha256(before)
+    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
+    digest.update(text)
+    digest.update(vectors)
+    digest.update(note)
+    return digest.digest()
 
 
 # The journal itself
@@ -490,60 +666,130 @@ class Journal:
                 raise self.file.damaged(f"it has the snapshots of {count} agents, and not of all")
 
 
+# What callers attach to commits
+
+
+class Attachments:
+    """The attachments of a journal's commits. The caller opens and ends transactions."""
+
+    def __init__(self, file: JournalFile) -> None:
+        self._file = file
+        self._db = file.db
+
+    def exist(self) -> bool:
+        """Whether there are any: who attaches to commits moves the ticks of the bank."""
+        with self._file.reading():
+            return self._db.execute("SELECT 1 FROM ticks LIMIT 1").fetchone() is not None
+
+    def write(self, row: AttachmentRow, log: bytes, commit_hash: bytes) -> None:
+        """Keep the attachment of a commit."""
+        self.adopt([row])
+        if log:
+            kept = (row.tick, row.commit, log, _log_digest(commit_hash, log))
+            self._db.execute("INSERT INTO decisions VALUES (?, ?, ?, ?)", kept)
+
+    def adopt(self, rows: Iterable[AttachmentRow]) -> None:
+        """Keep rows of another journal or a checkpoint."""
+        self._db.executemany("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def rewind(self, commit: int) -> None:
+        """Delete the attachments of later commits."""
+        self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
+        self._db.execute("DELETE FROM decisions WHERE commit_id > ?", (commit,))
+
+    def rows(self, after: int = -1) -> Iterator[AttachmentRow]:
+        """The rows of the ticks after this one, in order, each checked."""
+        with self._file.reading():
+            base, _ = self._file.get("base") or (0, 0)
+            for *raw, mark in self._db.execute(
+                "SELECT ticks.*, note FROM ticks LEFT JOIN commits ON commits.id = commit_id "
+                "WHERE ticks.tick > ? ORDER BY ticks.tick",
+                (after,),
+            ):
+                row = AttachmentRow(*raw)
+                # The older rows of a journal that was made from a checkpoint have no commits.
+                if mark != row.digest and (mark is not None or row.commit > base):
+                    raise self._file.damaged(
+                        f"what it keeps of tick {row.tick} is not what was written"
+                    )
+                yield row
+            (without,) = self._db.execute(
+                "SELECT count(*) FROM commits LEFT JOIN ticks ON commits.id = commit_id "
+                "WHERE note != x'' AND record IS NULL"
+            ).fetchone()
+            if without:
+                raise self._file.damaged(f"it has lost what it kept of {without} ticks")
+
+    def last(self) -> AttachmentRow | None:
+        """The row of the last tick that has one."""
+        with self._file.reading():
+            last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
+            return None if last is None else first(self.rows(last - 1))
+
+    def logs(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
+        """The log of each tick after this one that has one: tick and bytes, in order."""
+        with self._file.reading():
+            for tick, log, digest, commit_hash in self._db.execute(
+                "SELECT decisions.tick, data, digest, hash FROM decisions "
+                "JOIN commits ON commits.id = commit_id "
+                "WHERE decisions.tick > ? ORDER BY decisions.tick",
+                (after,),
+            ):
+                if digest != _log_digest(commit_hash, log):
+                    raise ValueError(f"the decisions of tick {tick} are not what was written")
+                yield tick, log
+
+
+def _log_digest(commit_hash: bytes, log: bytes) -> bytes:
+    digest = hashlib.sha256(commit_hash)
+    digest.update(log)
+    return digest.digest()
+
+
 def _hex(total: int) -> str:
     return f"{total % (1 << 256):064x}"
 
 
-# Which texts of memories a journal keeps anyway, because they are the text of a note
+# Events as JSON
 
 
-Key = tuple[str, int]
-"""An agent, and the sequence number of its memory."""
+def encode(events: Sequence[Row]) -> str:
+    """The JSON text of ``events``; the same events give the same text, byte for byte."""
+    return orjson.dumps(events, default=tuple).decode()
 
 
-def chunks_in(events: Iterable[Sequence[Any]]) -> Iterator[Key]:
-    """The memories that are chunks of the notes whose texts these events have.
+def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
+    """The events of a text that :func:`encode` made; ValueError for any other text.
 
-    The event of a transcript has a bookmark and no text.
+    ``keep`` makes the metadata objects of the events.
     """
-    for event in events:
-        if event[0] == "note":
-            _, agent, path, _, text, chunks = event
-            if text is not None:
-                yield from _chunks_of(agent, path, chunks)
+    try:
+        rows = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"not a list of events: {error}") from None
+    if not isinstance(rows, list):
+        raise ValueError(f"not a list of events: {text:.40}")
+    return parsed(rows, keep)
 
 
-def kept_chunks(journal: Journal, memories: Sequence[Memory]) -> set[Key]:
-    """Of these memories, those that were chunks of a note whose text a journal has.
-
-    A chunk is added in the commit that has its note. What the journal has of the time before its
-    first commit is a snapshot.
-    """
-    found: set[Key] = set()
-    with journal.reading():
-        for number in _commits_of(journal, {memory.created_tick for memory in memories}):
-            commit = first(journal.commits(after=number - 1))
-            found.update(() if commit is None else chunks_in(json.loads(commit.events)))
-        agents = sorted({memory.agent_id for memory in memories}) if journal.base else ()
-        for agent in agents:
-            for row in journal.snapshots([agent]):
-                for path, _, chunks in json.loads(row.extras).get("notes", ()):
-                    found.update(_chunks_of(agent, path, chunks))
-    return found
+def parsed(rows: Sequence[Any], keep: Keep = KeptMetadata) -> list[Event]:
+    """The events of the parsed JSON that :func:`encode` made; ValueError for any other JSON."""
+    try:
+        events: list[Event] = [EVENTS[row[0]]._make(row) for row in rows]
+        return [_whole(each, keep) if isinstance(each, Added) else each for each in events]
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"not a list of events: {error!r}") from None
 
 
-def _commits_of(journal: Journal, ticks: Iterable[int]) -> list[int]:
-    """The commits in which memories of these ticks came; one may have ended in a later tick."""
-    rows = journal.file.db.execute("SELECT id, tick FROM commits ORDER BY id").fetchall()
-    ended = [tick for _, tick in rows]
-    places = {
-        place
-        for tick in ticks
-        for place in range(bisect_left(ended, tick), bisect_right(ended, tick) + 1)
-    }
-    return [rows[place][0] for place in sorted(places) if place < len(rows)]
-
-
-def _chunks_of(agent: str, path: str, chunks: Iterable[Sequence[int]]) -> Iterator[Key]:
-    if not is_transcript(path):
-        yield from ((agent, number) for number, _, _ in chunks)
+def _whole(event: Added, keep: Keep) -> Added:
+    """The event with its metadata and start as the types that JSON lacks."""
+    metadata: object = event.metadata
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise ValueError(f"not metadata: {metadata!r:.40}")
+        event = event._replace(metadata=keep(metadata))
+    if event.start is None:
+        return event
+    temperature, kind, tags, expires = event.start
+    start = Start(int(Temperature(temperature)), kind, tuple(tags), expires)
+    return event._replace(start=start)

@@ -1,11 +1,23 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
+import inspect
 import logging
-from collections.abc import Callable, Sequence, Set
+import signal
+import threading
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from contextlib import nullcontext
-from itertools import count
+from importlib import import_module
+from itertools import count, repeat
 from operator import add
-from typing import NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar, final, overload
 
 import numpy as np
 
@@ -13,7 +25,6 @@ from ...errors import BankBroken, CommitFailed, CommitUnknown
 from ...memory.events import (
     NO_CHANGES,
     Added,
-    Additions,
     Cause,
     Change,
     Changes,
@@ -30,20 +41,26 @@ from ...memory.events import (
     ValueSet,
     VersionReplaced,
     count_changes,
-    encode,
     named,
 )
 from ...memory.records import Memory
+from ...memory.requests import memories_of
 from ...memory.tiers import Retention, Temperature, Tier
+from ...rules.temperature import begun
 from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
+from ..columns.table import Additions
 from ..embedding import Quantised, norms
-from ..interrupts import gc_paused, hold_signals, let_signals_come, whole
+from ..interrupts import gc_paused
 from ..journal.attachments import Attachment
-from ..journal.journal import Journal, Key, Purge, chunks_in, kept_chunks
+from ..journal.journal import Journal, encode
+from ..journal.redaction import Purge
 from ..note import kept_of
 from . import snapshots
-from .snapshots import load, replay
-from .state import Accesses, AddedMemories, State, needs_room
+from .snapshots import Key, chunks_in, kept_chunks, load, replay
+from .state import Accesses, State, needs_room
+
+_WARM = int(Temperature.WARM)
+_TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +73,136 @@ class Kept(NamedTuple):
     touched: set[str]
     """The agents of the dropped events."""
     dropped: int
+
+
+# Signals: a change of memory and journal is whole, whatever interrupts it
+#
+# A signal's handler runs between any two steps of a program, and may raise: Ctrl-C raises
+# KeyboardInterrupt. An error between the two halves of a change would leave one half, so signals
+# wait until the change is whole.
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_SIGNALS = tuple(
+    int(getattr(signal, name))
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+)
+# The functions of the module signal make enums of their numbers, at ten times the cost of the call.
+_plain = import_module("_signal")
+_get: Callable[[int], Any] = _plain.getsignal
+_set: Callable[[int, Any], Any] = _plain.signal
+_whole: set[CodeType] = set()
+_interruptible: set[CodeType] = set()
+
+
+def whole(function: _Function) -> _Function:
+    """While signals are held, a signal that comes during ``function`` waits."""
+    _whole.add(function.__code__)
+    return function
+
+
+def interruptible(function: _Function) -> _Function:
+    """A signal that comes during ``function`` does not wait, though a whole function called it."""
+    _interruptible.add(function.__code__)
+    return function
+
+
+class _Held:
+    """The handlers that ours replaces in the main thread, and the signals that wait."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self.waiting: list[int] = []
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Let the signal wait if a whole function runs, or call the handler that was there."""
+        inner = frame
+        while inner is not None:
+            if inner.f_code in _interruptible:
+                break
+            if inner.f_code in _whole:
+                self.waiting.append(number)
+                return
+            inner = inner.f_back
+        self.tell(number, frame)
+
+    @whole
+    def replace(self) -> None:
+        found = {number: own for number in _SIGNALS if callable(own := _get(number))}
+        # An error may have left ours in place.
+        self.handlers |= {number: own for number, own in found.items() if own != self.handle}
+        try:
+            for number in found:
+                _set(number, self.handle)
+        except BaseException:
+            self.put_back()
+            raise
+
+    @whole
+    def put_back(self) -> None:
+        for number, handler in self.handlers.items():
+            if _get(number) == self.handle:  # the program may have set its own
+                _set(number, handler)
+
+    def run(
+        self,
+        handle: Callable[[int, FrameType | None], object],
+        waiting: list[int],
+        frame: FrameType | None,
+    ) -> None:
+        """Handle all signals that waited, even if the handler of one raises."""
+        if waiting:
+            try:
+                handle(waiting[0], frame)
+            finally:
+                self.run(handle, waiting[1:], frame)
+
+    def tell(self, number: int, frame: FrameType | None) -> None:
+        """Call the handler that was there."""
+        self.handlers[number](number, frame)
+
+
+_held = _Held()
+
+
+def hold_signals() -> None:
+    """From now on, a signal that comes during a :func:`whole` function waits.
+
+    Each call has its :func:`let_signals_come`. Python runs handlers in the main thread alone, so
+    in any other thread both do nothing.
+    """
+    if threading.current_thread() is threading.main_thread():
+        if not _held.depth:
+            _held.replace()
+        _held.depth += 1
+
+
+def let_signals_come() -> None:
+    """Handle the signals that waited, if nothing is held any more.
+
+    Otherwise they wait on if a whole function called the caller. The caller does this last: the
+    errors of the handlers come out of this call.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _held.depth = max(0, _held.depth - 1)
+    if not _held.depth:
+        _held.put_back()
+    if _held.waiting:
+        waiting, _held.waiting = _held.waiting, []
+        here = inspect.currentframe()
+        caller = here and here.f_back
+        handle = _held.handle if _held.depth else _held.tell
+        _held.run(handle, waiting, caller and caller.f_back)
+
+
+whole(hold_signals)
+whole(let_signals_come)
+
+
+# The ledger
 
 
 class Pending:
@@ -568,6 +715,74 @@ class Ledger:
             if self.state.tick < before:
                 self.state.went_back()
         self._is_half_done = False
+
+
+@final
+class AddedMemories(Sequence[Memory]):
+    """The records of new memories, as these were stored; made when somebody looks at them.
+
+    Few callers that store thousands look at them, and to make the records takes as long as to store
+    the memories. ``others`` has the records that are not what was asked for, by their place.
+    """
+
+    __slots__ = ("_made", "_new", "_others", "_prefixes", "_tick")
+
+    def __init__(
+        self, new: Additions, prefixes: Mapping[str, str], tick: int, others: Mapping[int, Memory]
+    ) -> None:
+        self._new = new
+        self._prefixes = prefixes
+        self._tick = tick
+        self._others = others
+        self._made: list[Memory] | None = None
+
+    def __len__(self) -> int:
+        return len(self._new.agents)
+
+    @overload
+    def __getitem__(self, place: int) -> Memory: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Memory]: ...
+    def __getitem__(self, place: int | slice) -> Memory | list[Memory]:
+        return self._memories()[place]
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self._memories())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list | tuple | AddedMemories):
+            return self._memories() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list's
+
+    def __repr__(self) -> str:
+        return repr(self._memories())
+
+    def _memories(self) -> list[Memory]:
+        if self._made is None:
+            new = self._new
+            heats: Iterable[int] = repeat(_WARM)
+            kinds = expires = None  # as of most memories
+            if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+                heats, kinds, expires = zip(*map(begun, new.tiers, new.starts), strict=True)
+            made = memories_of(
+                prefixes=map(self._prefixes.__getitem__, new.agents),
+                agents=new.agents,
+                contents=new.contents,
+                tiers=map(_TIERS.__getitem__, new.tiers),
+                created=repeat(self._tick),
+                entered=repeat(self._tick),
+                sequences=new.sequences,
+                temperatures=map(_TEMPERATURES.__getitem__, heats),
+                metadata=new.metadata,
+                traits=kinds,
+                expires=expires,
+            )
+            for place, memory in self._others.items():
+                made[place] = memory
+            self._made = made
+        return self._made
 
 
 def _forget_texts(

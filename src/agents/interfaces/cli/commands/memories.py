@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import InvalidInput
-from ....memory.new import FIELDS
+from ....memory.requests import FIELDS
 from ....memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Retention
 from ....memory.words import counted
 from ..banks import (
