@@ -3,7 +3,7 @@
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from ..errors import ConfigError, ExtractionError, InvalidInput
 from ..memory.records import Memory as Record
 from ..memory.tiers import Retention, Tier
 from ..storage.mem0.package import extraction_failed, invalid_request
+from ..storage.state.ledger import AddedMemories
 from ..telling.groups import board_of
 from .filters import read_filters
 from .finding import Finder
@@ -137,7 +138,8 @@ class Memory:
         """Store texts, each with what its message says beside it; results as mem0 gives them."""
         if not texts:
             return []
-        owner, agent_id, bank = owner_of(ids), self._scopes.agent_id(ids), self.bank.engine
+        owner, bank = owner_of(ids), self.bank.engine
+        agent_id = self._scopes.agent_id(owner)
         rest = {name: value for name, value in ids.items() if name != owner.name}
         rows = []
         for text, said_so in texts:
@@ -151,16 +153,21 @@ class Memory:
             with bank.changing():  # the bank keeps the owner's long name as well
                 self._scopes.keep(owner)
                 stored = add_many(bank, rows)
+        made: Iterable[tuple[str, str]]
+        if isinstance(stored, AddedMemories):  # no records are made for the ids alone
+            made = stored.ids_and_texts()
+        else:
+            made = [(id_of(memory), memory.content) for memory in stored]
         return [
-            {"id": id_of(memory), "memory": memory.content, "event": "ADD"}
+            {"id": memory_id, "memory": text, "event": "ADD"}
             | ({"actor_id": more.get("actor_id"), "role": more["role"]} if more else {})
-            for memory, (_, more) in zip(stored, texts, strict=True)
+            for (memory_id, text), (_, more) in zip(made, texts, strict=True)
         ]
 
     def _extracted(
         self, ids: dict[str, str], chat: list[dict[str, Any]], prompt: str | None, procedural: bool
     ) -> list[str]:
-        agent = self._scopes.agent_id(ids)
+        agent = self._scopes.agent_id(owner_of(ids))
         try:
             return extract(self.bank.engine, agent, chat, prompt=prompt, procedural=procedural)
         except ExtractionError as error:

@@ -70,8 +70,8 @@ def kept(payload: Mapping[str, Any]) -> Kept:
             raise InvalidInput(f"metadata keys are text, not {name!r:.80}")
         value = plain_scalar(given)
         (flat if _is_scalar(value) else beside)[kept_name(name)] = value
-    size = _size(flat)
-    if size > _MOST_FLAT:
+    # A character of it is at most six bytes of JSON, so a short one is not too large.
+    if 6 * len(repr(flat)) > _MOST_FLAT and (size := _size(flat)) > _MOST_FLAT:
         for name in sorted(flat, key=lambda name: (name in _STAY_FLAT, -len(str(flat[name])))):
             if size <= _MOST_FLAT:
                 break

@@ -83,9 +83,9 @@ class Scopes:
         self._owners: dict[str, Owner] = {}
         self._prefixes: dict[str, str] = {}
 
-    def agent_id(self, ids: Mapping[str, str]) -> str:
-        """The agent that a new memory with these ids belongs to."""
-        return self._names.agent_id(_text(owner_of(ids)))
+    def agent_id(self, owner: Owner) -> str:
+        """The agent that an owner's memories belong to."""
+        return self._names.agent_id(_text(owner))
 
     def keep(self, owner: Owner) -> None:
         """Keep the name of an owner, if it is longer than an agent id."""
@@ -108,7 +108,7 @@ class Scopes:
         first = next((name for name in IDS if name in wanted), None)
         before = IDS if first is None else IDS[: IDS.index(first)]
         if first is not None:
-            agent_id = self._names.agent_id(_text(Owner(first, wanted[first])))
+            agent_id = self.agent_id(Owner(first, wanted[first]))
             yield Part([agent_id], {name: wanted[name] for name in wanted if name != first})
         agents = self.agents() if before else []
         if owners := [agent for agent in agents if self.owner(agent).name in before]:

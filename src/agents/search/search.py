@@ -11,7 +11,7 @@ from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
 from ..memory.filters import ANY, Filter
 from ..memory.records import Explanation, Hit, Hits, Memory
-from ..rules.ranking import EXCLUDED, Floats, rank_one
+from ..rules.ranking import EXCLUDED, Floats, Rows, rank_one
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.embedding import CachedEmbedder
@@ -156,7 +156,7 @@ class Search:
             scores[scores > 0.0] *= factors[scores > 0.0]
         tiers, boost_of = block.tiers, ranker.boost_array
 
-        def boosts(columns: NDArray[np.intp]) -> Floats:
+        def boosts(columns: Rows) -> Floats:
             found: Floats = boost_of.take(tiers.take(columns))
             return found if factors is None else found * factors.take(columns)
 

@@ -303,8 +303,16 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
             f"the embedder gave an array of shape {rows.shape} for {count} texts; this bank's "
             f"vectors have {dims} dimensions, so ({count}, {dims}) was expected"
         )
-    result = np.empty(rows.shape, np.int8)
     dtype, bits = (np.float32, np.int32) if rows.dtype == np.float32 else (np.float64, np.int64)
+    if count == 1:  # as of most single calls: the same bits, in half the time
+        row: NDArray[Any] = rows.astype(dtype)
+        most = float(np.maximum.reduce(np.abs(row), axis=None, initial=0.0))
+        if not math.isfinite(most):
+            raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
+        row /= most or 1.0  # divide first, as below
+        row *= _LIMIT
+        return np.rint(row, out=row).astype(np.int8)
+    result = np.empty(rows.shape, np.int8)
     for start in range(0, count, _CHUNK):
         chunk: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype, copy=False)
         # Floats without a sign are in the order of their bits, which are compared in a third of
@@ -336,6 +344,8 @@ def norms(vectors: Quantised) -> NDArray[np.float64]:
 
     The squares sum exactly, and a root is rounded the same everywhere.
     """
+    if len(vectors) == 1:
+        return np.array([norm(vectors[0])])
     return np.sqrt(np.maximum(row_products(vectors, vectors), 1.0))
 
 
@@ -399,7 +409,7 @@ class WordVectors:
         rows = np.array(places, np.intp)
         if len(counts) == 1:  # as of most single calls
             vectors = self._vectors.take(rows, axis=0)
-            alone: NDArray[np.int32] = vectors.sum(axis=0, dtype=np.int32, keepdims=True)
+            alone: NDArray[np.int32] = np.add.reduce(vectors, 0, np.int32, keepdims=True)
             return alone
         lengths = np.array(counts, np.intp)
         starts = np.cumsum(lengths) - lengths

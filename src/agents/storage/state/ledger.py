@@ -43,7 +43,7 @@ from ...memory.events import (
     count_changes,
     named,
 )
-from ...memory.records import Memory
+from ...memory.records import Memory, memory_id
 from ...memory.requests import memories_of
 from ...memory.tiers import Retention, Temperature, Tier
 from ...rules.temperature import begun
@@ -383,7 +383,10 @@ class Ledger:
             rows = slice(written, stop)
             if written < stop:
                 self._is_half_done = True
-                state.add(new.part(rows), vectors[rows], lengths[rows])
+                if stop - written == size:
+                    state.add(new, vectors, lengths)
+                else:
+                    state.add(new.part(rows), vectors[rows], lengths[rows])
                 self._is_half_done = False
             written = stop
             entered.clear()
@@ -738,6 +741,12 @@ class AddedMemories(Sequence[Memory]):
 
     def __len__(self) -> int:
         return len(self._new.agents)
+
+    def ids_and_texts(self) -> Iterator[tuple[str, str]]:
+        """The id and the text of each memory, without its record."""
+        prefixes = map(self._prefixes.__getitem__, self._new.agents)
+        ids = map(memory_id, prefixes, self._new.sequences)
+        return zip(ids, self._new.contents, strict=True)
 
     @overload
     def __getitem__(self, place: int) -> Memory: ...
