@@ -21,8 +21,8 @@ import pytest
 from every_step import Steps
 
 from agents import AsyncMemoryBank, BankBroken, MemoryBank
-from agents.engine.engine import Changing
-from agents.storage import interrupts
+from agents.engine.engine import Changing, Opened
+from agents.storage.state import ledger
 from embedders import Directions
 
 Call = Callable[[MemoryBank], object]
@@ -158,11 +158,11 @@ def test_it_needs_no_code_that_runs_at_the_death_of_a_block(
     """When memory is short, that code fails as well."""
     bank = _open(tmp_path / "bank")
 
-    def fail(_: interrupts.Opened) -> None:
+    def fail(_: Opened) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(interrupts.Opened, "__del__", fail)
+        patch.setattr(Opened, "__del__", fail)
         patch.setattr(sys, "unraisablehook", lambda _: None)
         with pytest.raises(MemoryError) as kept, _at_the_end():
             _add(bank)
@@ -182,9 +182,9 @@ def test_no_interrupt_can_come_at_the_death_of_a_block(tmp_path: Path, way: str)
     bank, deaths = _open(tmp_path / "bank"), []
 
     def watched(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is interrupts.Opened.__del__.__code__:
+        if event == "call" and frame.f_code is Opened.__del__.__code__:
             codes = [each.f_code for each, _ in walk_stack(frame)]
-            deaths.append(any(code in interrupts._whole for code in codes))
+            deaths.append(any(code in ledger._whole for code in codes))
 
     sys.setprofile(watched)
     try:

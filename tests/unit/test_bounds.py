@@ -13,7 +13,7 @@ import pytest
 from agents import MemoryBank
 from agents.memory.requests import SharedMetadata
 from agents.storage import embedding
-from agents.storage.columns import words
+from agents.storage.columns import agent_columns
 from agents.storage.embedding import CachedEmbedder, OfflineEmbedder, WordVectors
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, ROOT, value
@@ -126,7 +126,7 @@ def test_the_tokenizer_keeps_no_texts() -> None:
 
 
 def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "_FEW_TERMS", 500)
+    monkeypatch.setattr(agent_columns, "_FEW_TERMS", 500)
     with MemoryBank.ephemeral() as bank, MemoryBank.ephemeral() as plain:
         for each in (bank, plain):
             each.agent("bob").add("The mill of Tom is old")
@@ -145,7 +145,7 @@ def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.Monke
 
 
 def test_many_words_of_memories_that_are_there_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "_FEW_TERMS", 100)
+    monkeypatch.setattr(agent_columns, "_FEW_TERMS", 100)
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")
         alice.search("nothing yet")

@@ -311,7 +311,8 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
             raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
         row /= most or 1.0  # divide first, as below
         row *= _LIMIT
-        return np.rint(row, out=row).astype(np.int8)
+        result: Quantised = np.rint(row, out=row).astype(np.int8)
+        return result
     result = np.empty(rows.shape, np.int8)
     for start in range(0, count, _CHUNK):
         chunk: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype, copy=False)
