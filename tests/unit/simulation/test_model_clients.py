@@ -12,6 +12,7 @@ from agents.config.load import load_settings
 from agents.config.settings import LlmSettings
 from agents.errors import ChatFailed, ConfigError, SimulationError
 from agents.memory.records import Hits
+from agents.simulation.policies import clients
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.clients import ChatServer, OverHttp, Pace, model_of
 from agents.simulation.policies.llm import Llm
@@ -124,6 +125,22 @@ def test_agents_of_a_group_have_a_model_of_their_own(tmp_path: Path) -> None:
         seen = [Observation("", agent_id=agent, tick=1) for agent in agents]
         found = made.decide_all(seen, [Hits()] * 3, [Random(0)] * 3)
     assert found == [[Action("small 0.0")], [Action("large 1.0")], [Action("large 1.0")]]
+
+
+def test_a_file_of_weights_lies_beside_the_scenario_wherever_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(clients, "_loaded", lambda path, *_: loaded.append(path))
+    (tmp_path / "models").mkdir()
+    weights = tmp_path / "models" / "small.gguf"
+    weights.touch()
+    groups = ({"agents": ("bob",), "path": str(weights)},)
+    given = LlmSettings(provider="local", path="models/small.gguf", groups=groups)
+    model_of(given, ["alice", "bob"], [tmp_path / "code", tmp_path]).prepare()
+    assert loaded == [str(weights)] * 2
+    with pytest.raises(ConfigError, match=r"no file 'models/small\.gguf' in code or elsewhere"):
+        model_of(given, ["alice", "bob"], [Path("code"), Path("elsewhere")]).prepare()
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,12 @@ _KINDS = {
 }
 
 
-def model_of(settings: LlmSettings, agents: Sequence[str]) -> Model:
-    """The model of all agents; it gives each question to the model of the question's agent."""
+def model_of(settings: LlmSettings, agents: Sequence[str], folders: Sequence[Path] = ()) -> Model:
+    """The model of all agents; it gives each question to the model of the question's agent.
+
+    A relative ``llm.path`` is looked for in ``folders``, those of a scenario's own files; without
+    them, it begins at the current folder.
+    """
     for place, group in enumerate(settings.groups):
         if not any(fnmatchcase(each, name) for each in agents for name in group["agents"]):
             raise ConfigError(
@@ -56,7 +60,7 @@ def model_of(settings: LlmSettings, agents: Sequence[str]) -> Model:
         own = settings.of(agent)
         known = next((model for other, model in made if other == own), None)
         if known is None:
-            known = _one_model(own)
+            known = _one_model(own, folders)
             made.append((own, known))
         by_agent[agent] = known
     if len(made) == 1:
@@ -64,9 +68,9 @@ def model_of(settings: LlmSettings, agents: Sequence[str]) -> Model:
     return Models(by_agent)
 
 
-def _one_model(settings: LlmSettings) -> Model:
+def _one_model(settings: LlmSettings, folders: Sequence[Path]) -> Model:
     if settings.provider == LOCAL:
-        return ChatServer(settings, InProcess(settings))
+        return ChatServer(settings, InProcess(settings, folders))
     if settings.base_url is not None:
         if settings.provider not in (None, "openai"):
             raise ConfigError(
@@ -375,8 +379,9 @@ def _seconds(header: str | None) -> float | None:
 class InProcess:
     """A GGUF file, read by llama.cpp in this process."""
 
-    def __init__(self, settings: LlmSettings) -> None:
+    def __init__(self, settings: LlmSettings, folders: Sequence[Path] = ()) -> None:
         self._settings = settings
+        self._folders = folders
         self._server: Any = None
         self._slots: dict[str, int] = {}
         """Where llama.cpp keeps what it read of an agent's last prompt."""
@@ -385,7 +390,8 @@ class InProcess:
         """Load the model, unless it is there; ConfigError without the package or the file."""
         if self._server is None:
             own = self._settings
-            self._server = _loaded(str(_weights(own.path)), own.context, own.slots, own.threads)
+            file = str(_weights(own.path, self._folders))
+            self._server = _loaded(file, own.context, own.slots, own.threads)
 
     def post(self, body: dict[str, Any], agent: str) -> Posted:
         """The answer; what llama.cpp refuses has the status 400."""
@@ -410,11 +416,17 @@ class InProcess:
 _COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
-def _weights(path: str | None) -> Path:
+def _weights(path: str | None, folders: Sequence[Path]) -> Path:
     if path is not None:
-        file = Path(path).expanduser()
-        if not file.is_file():
-            raise ConfigError(f"llm.path: there is no file {str(file)!r:.120}")
+        own = Path(path).expanduser()
+        places = [Path()] if own.is_absolute() or not folders else folders
+        file = next((each / own for each in places if (each / own).is_file()), None)
+        if file is None:
+            looked = "" if own.is_absolute() else f" in {' or '.join(map(str, places))}"
+            raise ConfigError(
+                f"llm.path: there is no file {str(own)!r:.120}{looked:.300}",
+                hint="a relative path begins at the folder of the scenario's file",
+            )
         return file
     spec = find_spec(_WEIGHTS)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():

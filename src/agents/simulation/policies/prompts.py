@@ -4,6 +4,7 @@ Texts of memories and remarks are data: each is one line, and can't look like a 
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...memory.context import one_line, render
@@ -13,9 +14,9 @@ from ..protocols import Answer, Conversation, Observation, Persona
 from .model import Messages
 
 _FORM = """\
-Reply with JSON and nothing else, in this form:
-{"reason": "...", "actions": [{"name": "...", "arguments": {"...": "..."}}]}
-The reason is short. The actions are done in order. An empty list means that you do nothing."""
+Reply with JSON and nothing else, the actions in order; with none you do nothing:
+{"reason": "...", "actions": [{"name": "...", "arguments": {"...": "..."}}]}"""
+"""A weak model takes a sentence about the reason for its reason: nothing is said of it."""
 _MOST_OF_A_REPLY = 500
 """The characters of a wrong reply that are shown to the model again."""
 
@@ -53,7 +54,7 @@ def own_parts(seen: Observation, hits: Hits) -> dict[str, str]:
     who = [f"You are {seen.agent_id}.", persona_text(seen.persona)]
     parts = _perceived(seen)
     if seen.errors:  # what the simulation says, not what the agent lived through
-        parts.append("What was wrong with your last actions:\n" + _lines(seen.errors))
+        parts.append("What was wrong with your last actions:\n" + _lines(_counted(seen.errors)))
     if seen.answers:
         shown = shown_ids(seen, hits)
         parts += [_answer_text(answer, shown) for answer in seen.answers]
@@ -128,6 +129,12 @@ def _answer_text(answer: Answer, shown: Mapping[str, str]) -> str:
 def _lines(texts: Sequence[str]) -> str:
     """A list, each text on one line: a text may hold line ends."""
     return "\n".join(f"- {text if text.isprintable() else json.dumps(text)}" for text in texts)
+
+
+def _counted(texts: Sequence[str]) -> list[str]:
+    """Each text once, with how often it is there: a model repeats what it reads again and again."""
+    counts = Counter(texts)
+    return [text if count == 1 else f"{text} ({count} times)" for text, count in counts.items()]
 
 
 def ask_again(messages: Messages, reply: str, problem: str) -> list[Mapping[str, str]]:

@@ -170,7 +170,7 @@ def survey(
     with _recorded(folder, settings, offline) as cassette:
         for tick, asked in zip(after, put, strict=True):
             turns = [
-                _answered(settings, everybody, cassette(time), time, tick, asked, say)
+                _answered(settings, everybody, cassette(time), time, tick, asked, say, places)
                 for time in range(1, times + 1)
             ]
             for at, each in enumerate(asked):
@@ -275,7 +275,7 @@ def _recorded(
 
 def _answered(
     settings: Settings, everybody: Sequence[str], cassette: Cassette, time: int, tick: int,
-    put: Sequence[_Put], say: Say,
+    put: Sequence[_Put], say: Say, places: Sequence[Path],
 ) -> list[Turn]:  # fmt: skip
     """Ask all agents their questions once, and wait for the answers."""
     options = settings.simulation.policy_options
@@ -283,7 +283,7 @@ def _answered(
     llm = replace(settings.llm, on_failure="stop")
     if llm.seed is not None:  # with the same seed, a repetition would be answered the same
         llm = replace(llm, seed=llm.seed + time - 1)
-    asker = Asker(model_of(llm, everybody), cassette, llm, **own)
+    asker = Asker(model_of(llm, everybody, places), cassette, llm, **own)
     asker.say = say
     turns = [Turn(tick, each.agent, each.question, each.asked.read) for each in put]
     try:

@@ -143,7 +143,7 @@ def make_policy(
                 f"{where}: {moved} is a setting of the language model",
                 hint=f"set llm.{moved}",
             )
-        named = model_of(settings.llm, settings.simulation.agent_ids())
+        named = model_of(settings.llm, settings.simulation.agent_ids(), folders)
         actions = getattr(world, "actions", {})
         own = own_actions(settings, world)
         known = getattr(world, "action_arguments", {})

@@ -189,7 +189,7 @@ class Household:
         me = self._index[agent_id]
         choice = self._open[me]
         if choice is None:
-            raise InvalidAction("you chose already", hint="wait for the next tick")
+            raise InvalidAction("you chose already", hint="choose once in a tick")
         kind, things = choice
         thing = action.arguments.get("thing")
         if action.arguments.keys() != {"thing"} or thing not in things:

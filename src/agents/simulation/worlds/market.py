@@ -126,7 +126,7 @@ class Market:
         offer = self._offers[me]
         if offer is None:
             raise InvalidAction(
-                "the tick's offer is answered already", hint="wait for the next tick"
+                "the tick's offer is answered already", hint="answer each offer once"
             )
         self._offers[me] = None
         if action.name == "decline":

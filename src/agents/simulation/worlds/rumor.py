@@ -133,7 +133,7 @@ class Rumor:
         claim, self._asked[me] = self._asked[me], None
         if claim is None:
             raise InvalidAction(
-                "the tick's question is answered already", hint="wait for the next tick"
+                "the tick's question is answered already", hint="answer each question once"
             )
         if not self._lies[me]:
             right = holds == self.truth[claim]
