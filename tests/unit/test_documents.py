@@ -30,10 +30,12 @@ from tiermem.simulation import (
     Say,
     World,
 )
+from tiermem.simulation.policies.interview import read_questions
 from tiermem.simulation.runs.branch import read_edits
-from tiermem.simulation.runs.scenario import check_scenario
+from tiermem.simulation.runs.scenario import check_scenario, try_world
 from tiermem.simulation.sweeps.sweep import read_sweep
 from tiermem.simulation.world_template import new_world
+from tiermem.simulation.worlds.town import Town
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 GUIDES = (
@@ -214,6 +216,18 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
         assert len(read_sweep(scenario).runs()) == cells.get(scenario.name, 42)
     else:
         check_scenario(load_settings(scenario), [])
+
+
+def test_the_shipped_survey_asks_of_every_place_of_its_village() -> None:
+    asked = read_questions(ROOT / "simulations/surveys/village.yaml")
+    world = try_world(load_settings(ROOT / "simulations/village_llm.yaml"), [])
+    assert isinstance(world, Town)
+    told = " ".join(text for facts in world.facts().values() for text in facts)
+    places = re.findall(r"at the (\w+) on day", told)
+    assert len(places) == 2
+    by_name = {each.name: each for each in asked}
+    assert {*places} < {*by_name["place"].options}
+    assert [each.kind for each in asked] == ["choice", "choice", "scale", "text"]
 
 
 @pytest.mark.parametrize("module", ["tiermem", "tiermem.langgraph", "tiermem.memory.tiers"])

@@ -20,7 +20,9 @@ def test_a_small_model_decides_in_the_market_and_the_run_replays_without_it(
 ) -> None:
     pytest.importorskip("xllamacpp")
     given = ROOT / "simulations" / "market_llm.yaml"
-    options = ["--set", "simulation.agents=4", "--set", "llm.timeout=300"]
+    # One thread, since other work may go on; a call that hangs ends the run, which names it.
+    chosen = ("simulation.agents=4", "llm.threads=1", "llm.timeout=60", "llm.patience=0")
+    options = [part for each in chosen for part in ("--set", each)]
     done = tiermem("run", given, "--ticks", 2, *options, "--out", "r", "-q")
     assert done.code == 0, done.err
     summary = json.loads(Path("r/summary.json").read_text())
