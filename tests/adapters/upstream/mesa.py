@@ -53,7 +53,7 @@ def main() -> int:
     work = suites.ROOT / ".venv-upstream" / "mesa"
     parser.add_argument("--work", type=Path, default=work, help="where the environment is kept")
     work = parser.parse_args().work.resolve()
-    packages = ["solara", "altair", "pytest-mock", "ipython"]
+    packages = ["solara", "altair", "matplotlib", "pytest-mock", "ipython"]
     python = suites.environment(work, "mesa", packages)
     is_good = True
     for version, failing in VERSIONS.items():

@@ -196,7 +196,7 @@ def test_a_token_of_a_project_reaches_its_agents_alone_over_mcp(tmp_path: Path) 
         made = tokens.create(tmp_path / "bank", None, "tell", scope=Scope("alpha"))
 
         def called(tool: str, arguments: str, **more: str) -> str:
-            own = {"Authorization": f"Bearer {made.token}", **named("2026-07-28", tool), **more}
+            own = {"Authorization": f"Bearer {made.token}", **named("2025-06-18", tool), **more}
             headers = {name.replace("_", "-"): value for name, value in own.items()}
             return http.post(
                 f"{url}/mcp", content=CALL % (tool, arguments), headers=HEADERS | headers
