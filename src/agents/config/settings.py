@@ -639,7 +639,8 @@ class LlmSettings:
     1.6}. Without cached, a token that the model had read before costs as much as another."""
     budget: Budget = field(default=Budget())
     """What the model may cost. A run is paused before the tick that would exceed it, going by the
-    dearest tick so far; `tiermem resume` with another budget goes on."""
+    dearest tick so far; `tiermem resume` with another budget goes on. The interviews of a run have
+    it for themselves, together, and end before the question that would exceed it."""
 
     @property
     def is_set(self) -> bool:

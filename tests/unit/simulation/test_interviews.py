@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from agents.config.load import load_settings
 from agents.errors import ConfigError, InvalidInput, RunError, SimulationError, Untrusted
+from agents.simulation.policies.costs import spent
 from agents.simulation.policies.interview import asked, read_questions
 from agents.simulation.runs.interviews import Survey, survey
 from agents.simulation.runs.outputs import rows_of
@@ -244,3 +246,76 @@ def test_an_open_run_is_asked_and_an_answer_of_another_kind_is_none(tmp_path: Pa
     assert sure.answers == []
     assert {row["problem"][:31] for row in sure.rows} == {"no usable reply in 3 attempts; "}
     assert sure.curve() == []
+
+
+PRICES = "llm.prices=[{model: m, read: 1000, written: 4000}]"
+
+
+@pytest.fixture
+def copied(market: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be asked."""
+    return shutil.copytree(market, tmp_path / "copied")
+
+
+def by(server: OpenAIServer, *more: str) -> dict[str, Any]:
+    """The options of an interview in which a server answers, one question at a time."""
+    return {
+        "assignments": [f"llm.base_url={server.url}", "llm.model=m", "llm.concurrency=1", *more]
+    }
+
+
+def test_an_interview_says_what_it_cost_and_a_recorded_one_costs_nothing(copied: Path) -> None:
+    with OpenAIServer(answers) as server:
+        asked_first = survey(copied, [TEXT, SCALE], times=2, **by(server, PRICES))
+        again = survey(copied, [TEXT, SCALE], times=2, **by(server, PRICES))
+        more = survey(copied, [NUMBER], agents=["agent_01"], **by(server, PRICES))
+    assert {(call.kind, call.model) for call in asked_first.calls} == {("interview", "m")}
+    whole = spent(asked_first.calls)
+    assert whole.calls == 2 * 2 * 4
+    assert whole.cost == pytest.approx((whole.read * 1000 + whole.written * 4000) / 1e6)
+    assert asked_first.cost.startswith(f"16 calls: about {whole.read:,} tokens read")
+    assert again.calls == ()
+    assert again.cost == "nobody was asked: all answers were recorded"
+    (kept,) = (copied / "interviews").glob("*/calls.parquet")
+    rows = rows_of(kept)
+    assert len(rows) == 16 + len(more.calls)
+    assert {row["repetition"] for row in rows} == {1, 2}
+    assert sum(row["read"] for row in rows) == whole.read + spent(more.calls).read
+
+
+@pytest.mark.parametrize(
+    ("budget", "most"),
+    [
+        ("llm.budget.tokens=300", 2),
+        ("llm.budget.cost=0.4", 2),
+        ("llm.budget.minutes=0.0000001", 0),
+    ],
+)
+def test_a_budget_bounds_interviews_and_a_larger_one_asks_the_rest(
+    copied: Path, budget: str, most: int
+) -> None:
+    with OpenAIServer(answers) as server:
+        with pytest.raises(RunError, match=budget.partition("=")[0]) as stopped:
+            survey(copied, [TEXT], **by(server, PRICES, budget))
+        first = len(server.requests)
+        assert first == most
+        with pytest.raises(RunError, match="the interviews of this run spent"):
+            survey(copied, [NUMBER], **by(server, PRICES, budget))  # they have it together
+        assert len(server.requests) == first
+        name = budget.partition("=")[0]
+        told = survey(copied, [TEXT], **by(server, PRICES, f"{name}=1_000_000"))
+        assert len(server.requests) == 4
+    assert "--set llm.budget." in (stopped.value.hint or "")
+    assert len(told.answers) == 4
+    assert len(told.calls) == 4 - first
+
+
+def test_a_bounded_cost_needs_the_price_of_the_model_that_answers(copied: Path) -> None:
+    with OpenAIServer(answers) as server:
+        with pytest.raises(ConfigError, match="no model has a price"):
+            survey(copied, [TEXT], **by(server, "llm.budget.cost=1"))
+        assert not (copied / "interviews").exists()
+        other = "llm.prices=[{model: other, read: 1, written: 1}]"
+        with pytest.raises(RunError, match="the model 'm' has no price"):
+            survey(copied, [TEXT], **by(server, other, "llm.budget.cost=1"))
+        assert len(server.requests) == 1

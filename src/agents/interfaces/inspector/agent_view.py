@@ -377,4 +377,4 @@ def asked_of(run: Inspected, given: Parameters) -> dict[str, Any]:
     )
     told = survey(run.folder, [question], ticks=[given.whole("tick")], agents=[given.text("agent")])
     (row,) = told.rows
-    return {"answer": row["answer"], "problem": row["problem"]}
+    return {"answer": row["answer"], "problem": row["problem"], "cost": told.cost}

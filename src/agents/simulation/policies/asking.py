@@ -124,7 +124,8 @@ class Asker:
         self._settings = settings
         self._attempts = retries + 1
         self._timeout = settings.timeout
-        self._concurrency = settings.concurrency or (1 if settings.provider == LOCAL else 8)
+        self.concurrency = settings.concurrency or (1 if settings.provider == LOCAL else 8)
+        """How many calls are under way at once, at most."""
         self._pause = pause
         self._away_since: float | None = None
         """Since when no call has had an answer."""
@@ -140,7 +141,7 @@ class Asker:
         After it each turn has what was ``found``, or a ``failure``. :class:`RunPaused` if the model
         stays away; the answers that came are in the cassette.
         """
-        undecided = [turn for turn in turns if not self._recall(turn)]
+        undecided = self.undecided(turns)
         if not undecided:
             return
         self._model.prepare()
@@ -150,6 +151,10 @@ class Asker:
         for turn, other in zip(undecided, others, strict=True):
             if not turn.is_over:
                 self._share(turn, other)
+
+    def undecided(self, turns: Sequence[Turn]) -> list[Turn]:
+        """The turns that the cassette does not decide: those for which a model is to be asked."""
+        return [turn for turn in turns if not self._recall(turn)]
 
     def _alike(self, turn: Turn) -> object:
         """What turns have in common that get the same answer; a turn alone, if there is chance."""
@@ -227,7 +232,7 @@ class Asker:
             for number in [each for each in running if not _is_needed(*calls[each])]:
                 del running[number]  # another call was faster
             may_ask = pausing is None and now >= self._quiet_until
-            while may_ask and ready and len(running) < self._concurrency:
+            while may_ask and ready and len(running) < self.concurrency:
                 turn, number = ready.popleft(), next(numbers)
                 if turn.is_over or (turn, turn.attempt) in map(calls.get, running):
                     continue  # a late answer decided it, or made it ask again

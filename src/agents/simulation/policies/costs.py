@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...config.settings import LlmSettings
 from ...memory.context import approximate_tokens
-from ...memory.words import cut
+from ...memory.words import counted, cut
 from .cassette import Exchange
 
 _MOST_PROBLEMS = 10
@@ -127,6 +127,22 @@ def spent(calls: Sequence[Call]) -> Spent:
         None if None in costs else round(math.fsum(cost for cost in costs if cost), 9),
         round(math.fsum(seconds), 3),
         round(median(seconds), 3) if seconds else 0.0,
+    )
+
+
+def spent_in_words(calls: Sequence[Call]) -> str:
+    """What calls came to, in a line for people."""
+    return in_words({**spent(calls)._asdict(), "estimated": any(call.estimated for call in calls)})
+
+
+def in_words(sums: Mapping[str, Any]) -> str:
+    """The sums of a summary, in a line for people."""
+    about = "about " if sums["estimated"] else ""
+    cost = "" if sums["cost"] is None else f", cost {sums['cost']:,.6g}"
+    return (
+        f"{counted(sums['calls'], 'call')}: {about}{sums['read']:,} tokens read "
+        f"({sums['cached']:,} cached), {sums['written']:,} written, "
+        f"{sums['median_seconds']:g} s each{cost}"
     )
 
 

@@ -1,15 +1,16 @@
-"""The budget of a run: what its language model may cost, checked between two ticks."""
+"""Budgets: what a run may cost, checked between two ticks, and what its interviews may cost."""
 
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any, final
 
-from ...config.settings import Settings
-from ...errors import ConfigError, RunPaused
+from ...config.settings import LlmSettings, Settings
+from ...errors import ConfigError, RunError, RunPaused
 from ..policies.cassette import read_from
-from ..policies.costs import calls_of
+from ..policies.costs import Call, calls_of
 from ..workers.cells import CASSETTE, SHARDS
 
 
@@ -100,3 +101,67 @@ class Purse:
         """The run's own, and those of its cells while it is spread over workers."""
         yield self._folder / CASSETTE
         yield from sorted((self._folder / SHARDS).glob(f"cell-*/{CASSETTE}"))
+
+
+@final
+class InterviewBudget:
+    """How many questions of interviews may be asked within ``llm.budget``, by those so far.
+
+    The interviews of a run have it together, and apart from the run. ``minutes`` are those of one
+    interview.
+    """
+
+    def __init__(self, settings: LlmSettings) -> None:
+        self._settings = settings
+        self._began = time.monotonic()
+        self._spent = {"tokens": 0.0, "cost": 0.0}
+        self._dearest = {"tokens": 0.0, "cost": 0.0}
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a bound."""
+        budget = self._settings.budget
+        return not (budget.tokens is None and budget.cost is None and budget.minutes is None)
+
+    def add(self, calls: Iterable[Call]) -> None:
+        """Count calls."""
+        for call in calls:
+            for name, value in (("tokens", call.read + call.written), ("cost", call.cost or 0.0)):
+                self._spent[name] += value
+                self._dearest[name] = max(self._dearest[name], value)
+
+    def check_price(self, calls: Iterable[Call]) -> None:
+        """Refuse to go on with a model that has no price, if what it costs is bounded."""
+        bare = next((call for call in calls if call.cost is None and call.read), None)
+        if self._settings.budget.cost is not None and bare is not None:
+            raise RunError(
+                f"llm.budget.cost is set, and the model {bare.model!r:.80} has no price",
+                hint="give it one: --set 'llm.prices=[{model: NAME, read: PRICE, written: PRICE}]'",
+            )
+
+    def room(self, at_once: int) -> int:
+        """How many questions may be asked next, up to ``at_once``; RunError if none.
+
+        One that nobody can estimate, because there was none before, is asked alone.
+        """
+        if not self.is_set:
+            return sys.maxsize
+        most, minutes = at_once, (time.monotonic() - self._began) / 60
+        for name, spent, dearest in (
+            *((name, self._spent[name], self._dearest[name]) for name in self._spent),
+            ("minutes", minutes, 0.0),
+        ):
+            limit = getattr(self._settings.budget, name)
+            if limit is None:
+                continue
+            if spent + dearest > limit:
+                took = f", and the dearest question took {dearest:,.6g}" if dearest else ""
+                raise RunError(
+                    f"llm.budget.{name} is {limit:,g}: the interviews of this run spent "
+                    f"{spent:,.6g}{took}",
+                    hint="the answers that came are kept; the same interview asks for the rest "
+                    f"with more: --set llm.budget.{name}=NUMBER",
+                )
+            if name != "minutes":
+                most = min(most, int((limit - spent) / dearest) if dearest else 1)
+        return max(1, most)

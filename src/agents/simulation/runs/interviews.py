@@ -11,25 +11,28 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
 from ...config.load import load_settings
-from ...config.settings import Settings
+from ...config.settings import LlmSettings, Settings
 from ...errors import ConfigError, Diverged, InvalidInput, RunError, RunPaused
 from ...memory.words import number
+from ...packages import need
 from ...storage.files import lock_folder, make_folders, replace_file
 from ..policies.asking import Asker, Turn
-from ..policies.cassette import Cassette
+from ..policies.cassette import Cassette, Exchange, read_from
 from ..policies.clients import model_of
+from ..policies.costs import Call, calls_of, spent, spent_in_words
 from ..policies.interview import Answer, Asked
 from ..policies.model import Question
 from ..policies.prompts import persona_text
 from ..reports import html as page
 from ..reports import plots
 from ..statistics import in_words, interval_of, summarise
+from .budget import InterviewBudget, check_prices
 from .folder import Say, places_of_code, quiet, read_folder
 from .outputs import table
 from .personas import personas_of
@@ -59,6 +62,15 @@ class Survey:
     rows: Sequence[Mapping[str, Any]]
     """``tick``, ``question``, ``agent``, ``repetition``, ``answer`` as text, ``value`` of a scale
     or a number, and ``problem``: why there is no answer."""
+    calls: Sequence[Call] = field(default=(), compare=False)
+    """The calls of the language model that were made for it; none if all answers were recorded."""
+
+    @property
+    def cost(self) -> str:
+        """What it cost, in a line for people."""
+        if not self.calls:
+            return "nobody was asked: all answers were recorded"
+        return spent_in_words(self.calls)
 
     @property
     def answers(self) -> list[Answer]:
@@ -100,6 +112,7 @@ class Survey:
             "questions": [each._asdict() for each in self.questions],
             "answers": [dict(row) for row in self.rows],
             "curve": self.curve(),
+            "calls": spent(self.calls)._asdict(),
         }
 
     def write(self, folder: Path, *, force: bool = False) -> None:
@@ -149,7 +162,8 @@ def survey(
     The default is all agents, after the last tick. The model is that of the run's ``settings``, by
     default those in its folder, with ``assignments`` such as ``llm.base_url=…`` on top. With
     ``times``, each question is asked so often. With ``offline``, an answer that is not recorded is
-    an error.
+    an error. ``llm.budget`` bounds what the interviews of the run cost together, apart from the run
+    itself: RunError when it is spent, and the answers that came are kept.
     """
     folder = Path(run)
     if type(times) is not int or not 1 <= times <= _MOST_TIMES:
@@ -167,17 +181,17 @@ def survey(
             raise InvalidInput("a survey has a question and a tick", hint="give one of each")
         put = [list(_put(record, settings, questions, names, tick, places)) for tick in after]
     rows: list[dict[str, Any]] = []
-    with _recorded(folder, settings, offline) as cassette:
+    with _recorded(folder, settings, offline) as tapes:
         for tick, asked in zip(after, put, strict=True):
             turns = [
-                _answered(settings, everybody, cassette(time), time, tick, asked, say, places)
+                _answered(settings, everybody, tapes, time, tick, asked, say, places)
                 for time in range(1, times + 1)
             ]
             for at, each in enumerate(asked):
                 rows += [_row(tick, each, time, own[at]) for time, own in enumerate(turns, start=1)]
             if progress is not None:
                 progress(len(rows), len(after) * len(put[0]) * times)
-    return Survey(str(folder), tuple(questions), names, after, times, rows)
+    return Survey(str(folder), tuple(questions), names, after, times, rows, tuple(tapes.calls))
 
 
 class _Put(NamedTuple):
@@ -231,11 +245,65 @@ def _put(
                 yield _Put(asked, agent, asked.put(agent, tick, told, hits))
 
 
+class _Tapes:
+    """The cassettes of the repetitions with one model, and what was asked since they were opened.
+
+    With ``replay`` nobody is asked, and nothing is written.
+    """
+
+    def __init__(self, place: Path, settings: LlmSettings, *, replay: bool) -> None:
+        self.calls: list[Call] = []
+        self.budget = InterviewBudget(settings)
+        self._place = place
+        self._settings = settings
+        self._replay = replay
+        self._ends: dict[Path, int] = {}
+        """How much of each cassette is counted."""
+        if replay:
+            return
+        if self.budget.is_set:
+            self.budget.add(calls_of(interviewed(place.parent.parent), settings))
+        self._ends = {path: read_from(path, 0)[1] for path in _cassettes(place)}
+
+    def cassette(self, time: int) -> Cassette:
+        """That of a repetition, counted from 1."""
+        return Cassette(self._place / f"repetition-{time:04}.jsonl", replay=self._replay)
+
+    def count(self, cassette: Cassette) -> list[Call]:
+        """Count the calls that were recorded since the last time, and give them."""
+        path = cassette.path
+        exchanges, self._ends[path] = read_from(path, self._ends.get(path, 0))
+        new = calls_of(exchanges, self._settings)
+        self.calls += new
+        self.budget.add(new)
+        return new
+
+    def write_calls(self) -> None:
+        """Write what all calls of this model cost, if there were any."""
+        if self.calls:
+            rows = [
+                {"repetition": int(path.stem[-4:]), **call._asdict()}
+                for path in _cassettes(self._place)
+                for call in calls_of(read_from(path, 0)[0], self._settings)
+            ]
+            replace_file(self._place / "calls.parquet", table(rows))
+
+
+def _cassettes(place: Path) -> list[Path]:
+    """The cassettes with a model, in the order of the repetitions."""
+    return sorted(place.glob("repetition-[0-9][0-9][0-9][0-9].jsonl"))
+
+
+def interviewed(folder: Path) -> Iterator[Exchange]:
+    """All that was asked in interviews of a run, by all models."""
+    for place in sorted((folder / FOLDER).glob("*/")):
+        for path in _cassettes(place):
+            yield from read_from(path, 0)[0]
+
+
 @contextmanager
-def _recorded(
-    folder: Path, settings: Settings, offline: bool
-) -> Iterator[Callable[[int], Cassette]]:
-    """The cassettes of the repetitions with this model, by number; one process has them.
+def _recorded(folder: Path, settings: Settings, offline: bool) -> Iterator[_Tapes]:
+    """The cassettes of the repetitions with this model; one process has them.
 
     Without a model in the settings they are those of the one model that was asked before.
     """
@@ -248,7 +316,7 @@ def _recorded(
                 f"no language model is configured, and {asked}",
                 hint="give one: --set llm.base_url=… --set llm.model=…, or llm.provider=local",
             )
-        yield lambda time: Cassette(known[0] / f"repetition-{time:04}.jsonl", replay=True)
+        yield _Tapes(known[0], llm, replay=True)
         return
     known_by: Any = settings.to_dict(redact=True)["llm"]
     for name in _NOT_THE_MODEL:
@@ -256,25 +324,39 @@ def _recorded(
     told = json.dumps(known_by, sort_keys=True, indent=2) + "\n"
     place = home / hashlib.sha256(told.encode()).hexdigest()[:12]
     if offline:
-        yield lambda time: Cassette(place / f"repetition-{time:04}.jsonl", replay=True)
+        yield _Tapes(place, llm, replay=True)
         return
-    try:
+    check_prices(settings)
+    need("pyarrow")
+    with _keeping(home):
         make_folders(folder, home)
         lock = lock_folder(place, "interview.lock")
-        replace_file(place / "model.json", told)
+    try:
+        with _keeping(home):
+            replace_file(place / "model.json", told)
+        tapes = _Tapes(place, llm, replay=False)
+        try:
+            yield tapes
+        finally:
+            with _keeping(home):
+                tapes.write_calls()
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _keeping(home: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise RunError(
             f"the answers can't be kept in {home}: {error}",
             hint="let your user write there, or read what is recorded: --offline",
         ) from error
-    try:
-        yield lambda time: Cassette(place / f"repetition-{time:04}.jsonl")
-    finally:
-        lock.release()
 
 
 def _answered(
-    settings: Settings, everybody: Sequence[str], cassette: Cassette, time: int, tick: int,
+    settings: Settings, everybody: Sequence[str], tapes: _Tapes, time: int, tick: int,
     put: Sequence[_Put], say: Say, places: Sequence[Path],
 ) -> list[Turn]:  # fmt: skip
     """Ask all agents their questions once, and wait for the answers."""
@@ -283,11 +365,20 @@ def _answered(
     llm = replace(settings.llm, on_failure="stop")
     if llm.seed is not None:  # with the same seed, a repetition would be answered the same
         llm = replace(llm, seed=llm.seed + time - 1)
+    cassette = tapes.cassette(time)
     asker = Asker(model_of(llm, everybody, places), cassette, llm, **own)
     asker.say = say
     turns = [Turn(tick, each.agent, each.question, each.asked.read) for each in put]
     try:
-        asker.ask(turns)
+        waiting = asker.undecided(turns)
+        while waiting:
+            most = tapes.budget.room(asker.concurrency)
+            part, waiting = waiting[:most], waiting[most:]
+            try:
+                asker.ask(part)
+            finally:
+                new = tapes.count(cassette)
+            tapes.budget.check_price(new)
     except RunPaused as error:
         raise RunError(
             error.why, hint="the answers that came are kept; the same interview asks for the rest"

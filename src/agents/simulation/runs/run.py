@@ -4,7 +4,7 @@
 config.yaml               every setting of the run, without secrets
 run.json                  what made the run, and which run it branched from
 code/                     copies of the user's own modules
-interviews/               what agents answered when they were asked
+interviews/               what agents answered when they were asked, and what that cost
 run.seal                  says who made the run, if it has code or uses a network
 bank/                     the memories, and the record of each tick
 checkpoints/              portable files to go back to

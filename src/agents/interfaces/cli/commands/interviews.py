@@ -65,6 +65,7 @@ def ask(
     elif not quiet:
         _tell_answers(told)
         _tell_curve(told)
+        say(told.cost, err=True)
 
 
 def survey(
@@ -136,6 +137,7 @@ def survey(
         if len(told.ticks) == 1 and any(each.kind == "text" for each in told.questions):
             _tell_answers(told)
         _tell_curve(told)
+        say(told.cost, err=True)
         if out is not None:
             say(f"answers and curve in {out}; charts in {out / 'survey.html'}")
 

@@ -389,12 +389,9 @@ def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
 
 def _tell_calls(calls: dict[str, Any], screen: Screen) -> None:
     """What the language model cost, and why its replies were not usable."""
-    cost = "" if calls["cost"] is None else f", cost {calls['cost']:,.6g}"
-    about = "about " if calls["estimated"] else ""
-    screen.say(
-        f"  {calls['calls']:,} calls: {about}{calls['read']:,} tokens read ({calls['cached']:,} "
-        f"cached), {calls['written']:,} written, {calls['median_seconds']:g} s each{cost}"
-    )
+    from ....simulation.policies.costs import in_words
+
+    screen.say(f"  {in_words(calls)}")
     if calls["unusable"]:
         screen.say(f"  {calls['unusable']:,} replies were not usable:")
         _tell_reasons(calls["problems"], screen)

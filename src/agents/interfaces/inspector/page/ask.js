@@ -33,6 +33,7 @@ export function AskIt({ agent, index, tick }) {
     </form>
     ${state.error && html`<${Failed} error=${state.error} />`}
     ${state.told && html`<p class="facts" id="answer"><span class="soft">${plain(state.agent)} after tick ${state.tick}: <${Line} text=${state.question} /></span></p>
-      <p><${Line} text=${state.told.answer ?? state.told.problem} most=${2000} /></p>`}
+      <p><${Line} text=${state.told.answer ?? state.told.problem} most=${2000} /></p>
+      <p class="soft small" id="answer-cost">${plain(state.told.cost)}</p>`}
   <//>`;
 }
