@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..memory.events import Start
-from ..memory.records import NEVER, PLAIN, Traits, traits
 from ..memory.tiers import TEMPERATURE_NAMES, Temperature, Tier
 from .ranking import Rank
 from .tiers import PINNED
@@ -23,11 +21,6 @@ Floats = NDArray[np.float64]
 
 
 # How warm a new memory starts: what is soon forgotten need not be hot.
-
-Begun = tuple[int, Traits | None, int]
-"""The temperature, the traits and the end of a new memory."""
-
-_PLAIN = Start(int(Temperature.WARM), PLAIN.kind, PLAIN.tags, None)
 
 
 def initial_temperature(
@@ -59,14 +52,6 @@ def initial_temperature(
         if warm_below is not None and ttl < warm_below:
             return Temperature.WARM
     return initial
-
-
-def begun(tier: int, start: Start | None) -> Begun:
-    """How a new memory with this start begins in this tier."""
-    heat, kind, tags, expires = start or _PLAIN
-    own = traits(kind, tags) if kind != "fact" or tags else None
-    begins = int(PINNED.temperature) if tier == Tier.PINNED else heat
-    return begins, own, NEVER if expires is None else expires
 
 
 # How a memory that nobody uses cools down.

@@ -19,14 +19,15 @@ from ...memory.events import Added, Row, Start
 from ...memory.records import (
     NEVER,
     NEW_RELEVANCE,
+    PLAIN,
     UNUSED,
     Memory,
     Traits,
+    traits,
 )
 from ...memory.requests import KeptMetadata, SharedMetadata, memories_of
 from ...memory.tiers import Temperature, Tier
 from ...rules.ranking import relevances
-from ...rules.temperature import begun
 from ..embedding import Quantised
 from .hashes import Limbs, Sums, of_activities, of_memories, sums_of
 
@@ -53,6 +54,17 @@ _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _PINNED = int(Tier.PINNED)
+_PLAIN = Start(_WARM, PLAIN.kind, PLAIN.tags, None)
+
+
+def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
+    """The temperature, the traits and the end of a new memory with this start in this tier."""
+    temperature, kind, tags, expires = start or _PLAIN
+    return (
+        _HOT if tier == _PINNED else temperature,
+        traits(kind, tags) if kind != "fact" or tags else None,
+        NEVER if expires is None else expires,
+    )
 
 
 class Additions(NamedTuple):

@@ -46,9 +46,8 @@ from ...memory.events import (
 from ...memory.records import Memory, memory_id
 from ...memory.requests import memories_of
 from ...memory.tiers import Retention, Temperature, Tier
-from ...rules.temperature import begun
 from ...rules.tiers import Caps, Turn, demote_over_cap, make_room
-from ..columns.table import Additions
+from ..columns.table import Additions, begun
 from ..embedding import Quantised, norms
 from ..interrupts import gc_paused
 from ..journal.attachments import Attachment
