@@ -1,80 +1,99 @@
-"""Draws docs/images/demo.svg from the figures of `make demo`: flat memory against tiers."""
+"""Draws docs/images/demo.svg from the figures of `make demo`: memories side by side, and noise."""
 
 import json
-from itertools import product
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
-from tiermem.simulation.reports.plots import Key, Panel, alone, drawing, legend, path, text_at
+from tiermem.simulation.reports.plots import Key, Panel, alone, drawing, path, text_at
 
 FIGURES = Path("runs/demo.json")
-TITLES = {
-    "market: coins lost": "market: coins lost",
-    "household: orders broken": "household: orders broken",
-    "market, asking about the seller: coins lost": "market, asking about the seller",
-}
-COLOURS = {"flat": "#d55e00", "tiers": "#0072b2"}
-DASHES = {"default": "", "vector": "3 2"}
-WIDTH, HEIGHT = 300.0, 240.0
+COLOURS = {"tiers": "#0072b2", "importance": "#009e73"}
+OTHER = "#d55e00"
+WIDTH, BARS, NAMES, ROW, TOP = 900.0, 560.0, 138.0, 17.0, 20.0
+Rows = Sequence[Mapping[str, Any]]
 
 
 def main() -> None:
-    """One panel for each regime: the mean of each memory and search, and the range of all seeds."""
-    runs: dict[tuple[str, str, str], list[list[float]]] = {}
-    for row in json.loads(FIGURES.read_text()):
-        of = row["regime"], row["search"], row["memory"]
-        runs.setdefault(of, []).append(row["by_tick"])
-    tops = {
-        regime: max(max(run) for of, seeds in runs.items() if of[0] == regime for run in seeds)
-        for regime in TITLES
+    """On the left each memory as a bar, each seed as a dot; on the right what noise costs."""
+    rows = json.loads(FIGURES.read_text())
+    plain = [row for row in rows if not row["noise"]]
+    parts, y = list[str](), 4.0
+    for regime in dict.fromkeys(row["regime"] for row in plain):
+        of_regime = [row for row in plain if row["regime"] == regime]
+        parts.append(text_at(8, y + 13, f"{regime}, {len(seeds(of_regime))} seeds", size=12))
+        y += TOP
+        for memory in dict.fromkeys(row["memory"] for row in of_regime):
+            own = [row["result"] for row in of_regime if row["memory"] == memory]
+            parts += bar(memory, own, y, top=max(row["result"] for row in of_regime))
+            y += ROW
+        y += 8
+    panel = noise_panel(rows, height=min(y, 330))
+    parts.append(f'<g transform="translate({BARS} 0)">{"".join(panel.parts)}</g>')
+    Path(__file__).with_name("demo.svg").write_text(alone(drawing(WIDTH, y, parts)))
+
+
+def seeds(rows: Rows) -> set[int]:
+    """The seeds of these runs."""
+    return {row["seed"] for row in rows}
+
+
+def bar(memory: str, values: Sequence[float], y: float, top: float) -> list[str]:
+    """The mean of a memory as a bar with its figure, and each seed as a dot."""
+    colour, mean = COLOURS.get(memory, OTHER), fmean(values)
+    room = BARS - NAMES - 80
+    end, middle = NAMES + room * mean / top, y + ROW / 2
+    drawn = [
+        text_at(NAMES - 6, middle + 4, memory, "end"),
+        path([(NAMES, middle), (max(end, NAMES + 1.5), middle)], colour, 9),
+    ]
+    drawn += [
+        f'<circle cx="{NAMES + room * value / top:.1f}" cy="{middle:.1f}" r="1.6" fill="#333333" '
+        'fill-opacity=".45"/>'
+        for value in values
+    ]
+    after = NAMES + room * max(*values, mean) / top + 6
+    drawn.append(text_at(after, middle + 4, f"{mean:,.1f}", colour="#333333"))
+    return drawn
+
+
+def noise_panel(rows: Rows, height: float) -> Panel:
+    """What tiers lose by the share of wrong and of missing pins; without them; each seed a dot."""
+    noisy = [row for row in rows if row["noise"]]
+    first, metric = noisy[0]["regime"].split(": ")
+    means = {
+        memory: fmean(
+            row["result"]
+            for row in rows
+            if row["regime"] == noisy[0]["regime"] and row["memory"] == memory and not row["noise"]
+        )
+        for memory in ("flat", "tiers")
     }
-    first, _, last = TITLES
-    tops[last] = tops[first]  # the two markets have one scale
-    parts, top = legend(
-        [
-            Key(f"{memory}, {search} search", path([(0, 0), (16, 0)], colour, 1.8, dash))
-            for (memory, colour), (search, dash) in product(COLOURS.items(), DASHES.items())
-        ],
-        WIDTH * len(TITLES),
-        6,
-    )
-    for place, (regime, title) in enumerate(TITLES.items()):
-        panel = panel_of(regime, title, runs, tops[regime])
-        move = f"translate({WIDTH * place:g} {top:g})"
-        parts.append(f'<g transform="{move}">{"".join(panel.parts)}</g>')
-    picture = drawing(WIDTH * len(TITLES), top + HEIGHT, parts)
-    Path(__file__).with_name("demo.svg").write_text(alone(picture))
-
-
-def panel_of(
-    regime: str, title: str, runs: dict[tuple[str, str, str], list[list[float]]], top: float
-) -> Panel:
-    """The curves of a regime, with the last mean of each memory in figures."""
-    ticks = range(1, len(runs[regime, "default", "flat"][0]) + 1)
+    dashes = {"pinned wrongly": "", "not pinned": "4 3"}
+    keys = [
+        Key(name, path([(0, 0), (16, 0)], COLOURS["tiers"], 1.8, dash))
+        for name, dash in dashes.items()
+    ]
+    keys.append(Key("flat", path([(0, 0), (16, 0)], OTHER, 1.8)))
     panel = Panel(
-        (0, ticks[-1]), (0, 1.05 * top), [], x_label="tick", title=title, width=WIDTH, height=HEIGHT
-    )
-    ends = {}
-    for (search, dash), (memory, colour) in product(DASHES.items(), COLOURS.items()):
-        by_tick = list(zip(*runs[regime, search, memory], strict=True))
-        lows, highs = map(min, by_tick), map(max, by_tick)
-        around = [
-            *(panel.place(*at) for at in zip(ticks, highs, strict=True)),
-            *reversed([panel.place(*at) for at in zip(ticks, lows, strict=True)]),
-        ]
-        way = "L".join(f"{x:.1f} {y:.1f}" for x, y in around)
-        panel.parts.append(f'<path d="M{way}z" fill="{colour}" fill-opacity=".1"/>')
-        means = [fmean(values) for values in by_tick]
-        panel.draw_line(ticks, means, colour, dash)
-        if search == "default":
-            ends[memory] = means[-1]
-    apart = ends["flat"] != ends["tiers"]
-    for memory, end in ends.items() if apart else [("tiers", ends["tiers"])]:
-        x, y = panel.place(ticks[-1], end)
-        words = f"{memory if apart else 'flat and tiers'}: {end:,.1f}"
-        colour = COLOURS[memory] if apart else "#333333"
-        bold = ' font-weight="bold"'
-        panel.parts.append(text_at(x, y - 6, words, "end", size=11, colour=colour, more=bold))
+        (0, 50), (0, 1.08 * means["flat"]), keys,
+        title=f"{first}, tiers, if agents err: {metric}", x_label="% wrong, or missing",
+        width=WIDTH - BARS, height=height,
+    )  # fmt: skip
+    panel.draw_line([0, 50], [means["flat"]] * 2, OTHER, "")
+    for noise, dash in dashes.items():
+        by_share = {0.0: [means["tiers"]]}
+        for row in noisy:
+            if row["noise"] == noise:
+                by_share.setdefault(row["share"], []).append(row["result"])
+        shares = [100 * share for share in by_share]
+        panel.draw_line(shares, [fmean(each) for each in by_share.values()], COLOURS["tiers"], dash)
+        for share, values in by_share.items():
+            for x, y in (panel.place(100 * share, value) for value in values):
+                panel.parts.append(
+                    f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="#333333" fill-opacity=".45"/>'
+                )
     return panel
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 import yaml
@@ -16,11 +15,16 @@ from banks import ROOT
 from tiermem.config.load import load_settings
 
 README = (ROOT / "README.md").read_text()
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in README.splitlines()
-    if re.match(r"\| [^|]+ \| (default|vector) \|", line)
-]
+WORLDS = (ROOT / "docs/architecture/worlds.md").read_text()
+
+
+def rows_in(text: str) -> list[list[str]]:
+    """The rows of the demo's table of memories, as cells."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in rows if (row[0], row[1]) in PLACES]
+
+
 SCENARIOS = [
     path
     for path in sorted((ROOT / "simulations").glob("*.yaml"))
@@ -40,16 +44,26 @@ def read_demo() -> ModuleType:
 DEMO = read_demo()
 
 
-def test_the_readme_has_a_row_for_each_regime_and_search_of_the_demo() -> None:
-    expected = [(regime.name, search) for regime in DEMO.REGIMES for search in DEMO.SEARCHES]
-    assert [(row[0], row[1]) for row in ROWS] == expected
+PLACES = [(regime.name, memory) for regime in DEMO.REGIMES for memory in regime.memories]
+ROWS = rows_in(WORLDS)
+
+
+def test_the_page_of_the_worlds_has_a_row_for_each_memory_of_the_demo() -> None:
+    assert [(row[0], row[1]) for row in ROWS] == PLACES
     assert len(DEMO.SEEDS) >= 20
-    assert f"{len(DEMO.SEEDS)} seeds" in README
+    assert f"`make demo`, {len(DEMO.SEEDS)} seeds" in README
+    assert f"the {len(DEMO.cells())} runs" in README
 
 
-def test_the_readme_names_a_regime_in_which_tiers_do_not_pay() -> None:
-    assert [row[0] for row in ROWS if row[2] == row[3]] == [DEMO.REGIMES[-1].name] * 2
-    assert "They do not pay" in README
+def test_the_readme_names_what_does_as_well_and_where_tiers_harm() -> None:
+    shown = rows_in(README)
+    assert all(row in ROWS for row in shown)
+    found = {(row[0], row[1]): row for row in shown}
+    market, harm = DEMO.REGIMES[0].name, DEMO.REGIMES[-1].name
+    for other in ("flat, well worded", "importance"):
+        assert found[market, other][4].startswith("−0.")
+    assert found[harm, "flat"][4].startswith("−")
+    assert "they harm" in README
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -61,62 +75,56 @@ def test_a_shipped_scenario_leaves_search_limit_and_budget_as_they_are(path: Pat
     assert "memories" not in scenario["simulation"]
 
 
-def test_both_memories_of_the_demo_have_the_same_settings() -> None:
-    defaults = load_settings().to_dict()
-    for regime in DEMO.REGIMES:
-        settings = DEMO.settings_of(regime, "default", False, 1).to_dict()
-        other = DEMO.settings_of(regime, "default", True, 1).to_dict()
-        assert settings["simulation"].pop("policy_options") == {"tiers": False}
-        assert other["simulation"].pop("policy_options") == {"tiers": True}
-        assert settings == other
-        changed = {key for key, value in settings.items() if value != defaults[key]}
-        assert changed <= {"seed", "checkpoint", "simulation"}
+def test_a_memory_of_the_demo_changes_what_it_is_named_for_and_nothing_else() -> None:
+    defaults = load_settings(ROOT / "simulations/market.yaml").to_dict()
+    changed = {
+        memory: {
+            section
+            for section, value in DEMO.Cell(DEMO.REGIMES[0], memory, 7).settings().to_dict().items()
+            if value != defaults[section]
+        }
+        for memory in DEMO.DESIGNS
+    }
+    assert changed["tiers"] == set()
+    assert changed["flat"] == changed["flat, well worded"] == {"simulation"}
+    assert changed["no memory"] == changed["flat, as many tokens"] == {"simulation", "memory"}
+    assert changed["importance"] >= {"retrieval", "memory"}
+    assert "simulation" not in changed["importance"]  # it has the rules of tiers
 
 
-def test_the_two_searches_differ_in_the_section_about_finding_alone() -> None:
-    default, vector = (
-        DEMO.settings_of(DEMO.REGIMES[0], search, True, 1).to_dict() for search in DEMO.SEARCHES
-    )
-    assert {key for key in default if default[key] != vector[key]} == {"retrieval"}
+def test_flat_with_as_many_tokens_has_no_fewer_than_tiers() -> None:
+    tokens = {row[1]: int(row[3]) for row in ROWS if row[0] == DEMO.REGIMES[0].name}
+    assert tokens["flat, as many tokens"] >= tokens["tiers"] > tokens["flat"]
 
 
-def test_the_picture_shows_the_numbers_of_the_table() -> None:
+def test_the_picture_shows_the_means_of_the_table() -> None:
     picture = (ROOT / "docs/images/demo.svg").read_text()
-    shown = re.findall(r">(flat|tiers|flat and tiers): ([\d,.]+)<", picture)
-    expected: list[tuple[str, str]] = []
-    for name, search, flat, tiers, _ in ROWS:
-        if search == "default":
-            same = [("flat and tiers", tiers)]
-            expected += same if flat == tiers else [("flat", flat), ("tiers", tiers)]
-            assert name.removesuffix(": coins lost") in picture
-    assert shown == expected
+    figures = re.findall(r">([\d,]+\.\d)</text>", picture)
+    assert figures == [row[2] for row in ROWS]
+    assert all(regime.name in picture for regime in DEMO.REGIMES)
 
 
 def test_the_table_has_means_and_paired_intervals() -> None:
     rows = [
-        {"regime": "r", "search": "default", "memory": memory, "seed": seed, "result": result}
+        {"regime": "r", "memory": memory, "noise": "", "seed": seed, "result": each, "tokens": 9}
         for memory, results in (("flat", [9.0, 11.0, 13.0, 15.0]), ("tiers", [4.0, 5.0, 6.0, 7.0]))
-        for seed, result in enumerate(results)
+        for seed, each in enumerate(results)
     ]
-    *_, line = DEMO.table(rows)
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[:4] == ["r", "default", "12.0", "5.5"]
-    assert cells[4].startswith("−6.5 (−")
+    *_, flat, tiers = DEMO.table(rows)
+    assert tiers == "| r | tiers | 5.5 | 9 |  |"
+    assert flat.startswith("| r | flat | 12.0 | 9 | +6.5 (+")
 
 
 @pytest.mark.long
 def test_a_run_of_the_demo_gives_the_same_again() -> None:
-    def again() -> dict[str, Any]:
-        found: dict[str, Any] = DEMO.run(DEMO.REGIMES[1], "default", False, 3)
-        return found
-
-    first = again()
-    assert first == again()
-    assert first["by_tick"][-1] == first["result"] > 0
+    cell = DEMO.Cell(DEMO.REGIMES[1], "flat", 3)
+    first = DEMO.run(cell)
+    assert first == DEMO.run(cell)
+    assert first["result"] > 0
 
 
 @pytest.mark.long
-def test_the_readmes_numbers_are_those_of_a_fresh_run(tmp_path: Path) -> None:
+def test_the_numbers_are_those_of_a_fresh_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "simulations/demo.py"],
         cwd=tmp_path,
@@ -125,8 +133,7 @@ def test_the_readmes_numbers_are_those_of_a_fresh_run(tmp_path: Path) -> None:
         timeout=3_600,
         check=True,
     )
-    table = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert table == [line for line in README.splitlines() if line in table]
-    assert len(table) == 2 + len(ROWS)
-    rows = json.loads((tmp_path / DEMO.FIGURES).read_text())
-    assert len(rows) == 2 * len(ROWS) * len(DEMO.SEEDS)
+    printed = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert printed == [line for line in WORLDS.splitlines() if line in printed]
+    assert len(printed) == 2 + len(ROWS) + 2 + len(DEMO.NOISE)
+    assert len(json.loads((tmp_path / DEMO.FIGURES).read_text())) == len(DEMO.cells())
