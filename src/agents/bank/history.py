@@ -164,7 +164,7 @@ def reembed(
 
 
 def _reembed(
-    folder: Path, journal: Journal, given: Any, dry_run: bool, progress: Progress | None
+    folder: Path, journal: Journal, wanted: Any, dry_run: bool, progress: Progress | None
 ) -> Reembedding:
     identity = journal.get("bank")
     if identity is None:
@@ -174,36 +174,36 @@ def _reembed(
             f"{folder} is the bank of a run: its records say what was found with its vectors",
             hint="run the scenario anew with the other embedder",
         )
-    section = {"provider": given} if isinstance(given, str) else given
+    section = {"provider": wanted} if isinstance(wanted, str) else wanted
     named = {"embedder": section} if isinstance(section, Mapping) else {}
     kept = {key: own for key, own in identity["settings"].items() if key != "embedder" or not named}
     settings = load_settings(None, base=kept, overrides=named)
     check_providers(settings)
-    chosen = checked_embedder(settings, None if named else given)
+    chosen = checked_embedder(settings, None if named else wanted)
     before = identity["embedder"]
     if (chosen.name, chosen.dims) == (before["name"], before["dims"]):
         (folder / FILE).unlink(missing_ok=True)
         return Reembedding(before["name"], chosen.name, 0, None, 0)
-    found = survey(journal)
+    surveyed = survey(journal)
     with new_vectors(None if dry_run else folder, chosen) as new:
-        texts = list(found.sample) if dry_run else found.texts
+        texts = list(surveyed.sample) if dry_run else surveyed.texts
         for done in new.embed(texts):
             if progress:
                 progress(done, len(texts))
         same = agreement(
-            _table(b"".join(found.sample.values()), before["dims"]),
-            _table(new.of(list(found.sample)), chosen.dims),
+            _table(b"".join(surveyed.sample.values()), before["dims"]),
+            _table(new.of(list(surveyed.sample)), chosen.dims),
         )
         if not dry_run:
             store = journal.get("store")
             values = {} if store is None else {"store": {**store, "stale": True}}
             values["bank"] = with_embedder(identity, chosen, settings)
             is_same_again = getattr(chosen, "reproducible", False)
-            vectors = {} if is_same_again else new.by_hash(found.texts)
+            vectors = {} if is_same_again else new.by_hash(surveyed.texts)
             switch(journal, journal_of(folder), new, vectors, **values)
     if not dry_run:
         (folder / FILE).unlink(missing_ok=True)
-    return Reembedding(before["name"], chosen.name, len(found.texts), same, len(found.sample))
+    return Reembedding(before["name"], chosen.name, len(surveyed.texts), same, len(surveyed.sample))
 
 
 def _table(vectors: bytes, dims: int) -> Any:

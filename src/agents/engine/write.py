@@ -184,13 +184,13 @@ def update(
     check_is_live(bank, memory)
     text = check_content(content, bank.settings.memory.max_content_bytes)
     values: object = own_metadata(memory.metadata) if metadata is None else metadata
-    kept, key = check_metadata(values), memory.key or memory.id
+    checked, key = check_metadata(values), memory.key or memory.id
     fixed = {KEY: key}
     if value is not None:
         fixed[VALUE] = value_text(value)
     elif VALUE in memory.metadata:
         fixed[VALUE] = str(memory.metadata[VALUE])
-    if kept is not None and kept.get(KEY, key) != key:
+    if checked is not None and checked.get(KEY, key) != key:
         raise InvalidInput(f"an update keeps the key {key!r:.80}", hint="leave the key out")
     wanted = memory.tier if tier is None else tier
     is_pinned = Tier.PINNED in (wanted, memory.tier)
@@ -202,7 +202,7 @@ def update(
         None if is_pinned else memory.expires_tick,
     )
     new = NewMemories.of(
-        [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), **fixed}), options)]
+        [(memory.agent_id, text, wanted, check_metadata({**(checked or {}), **fixed}), options)]
     )
     return add_new(bank, new, may_merge=False)[0]
 

@@ -128,20 +128,20 @@ def _copied(store: dict[str, Any], config: Path) -> Iterator[dict[str, Any]]:
         yield {**store, "config": {**store["config"], "path": str(copy)}}
 
 
-def _row(key: str, own: Mapping[str, Any], agent_id: str | None) -> Row:
+def _row(key: str, payload: Mapping[str, Any], agent_id: str | None) -> Row:
     place = f"mem0's memory {key}"
-    if _is_blank(own):
+    if _is_blank(payload):
         return Row(place, {}, is_blank=True)
     try:
-        owner = _owner(own, agent_id)
+        owner = _owner(payload, agent_id)
     except InvalidInput as error:
         return Row(place, {}, error)
-    tier = _tier(own.get("tier"))
-    is_ours = tier is not None and own.get("tier_name") == TIER_NAMES[tier]
-    values: dict[str, Any] = {"agent_id": owner, "content": own["data"]}
+    tier = _tier(payload.get("tier"))
+    is_ours = tier is not None and payload.get("tier_name") == TIER_NAMES[tier]
+    values: dict[str, Any] = {"agent_id": owner, "content": payload["data"]}
     metadata: dict[str, Any] = {}
     renamed = [("id", key)]
-    for name, value in own.items():
+    for name, value in payload.items():
         taken = _taken(name, value, tier)
         if taken is not None:
             values[name] = taken
@@ -260,26 +260,26 @@ class NewIds:
         if not row.names:
             return row
         agent, content, tier, metadata, options = row.memory
-        own = dict(metadata or ())
+        entries = dict(metadata or ())
         first = row.first_version
         if first is not None:
             new = self._new.get(first) or self._first.get(first)
             if new is None:  # the first of its versions that comes is the first here
-                del own[KEY]
+                del entries[KEY]
             else:
-                own[KEY] = new
-        evidence = evidence_of(own)
+                entries[KEY] = new
+        evidence = evidence_of(entries)
         now = [self._of(agent, each) for each in evidence]
         if now != [*evidence]:
-            own[EVIDENCE] = json.dumps(now)
-        source = source_of(own)
+            entries[EVIDENCE] = json.dumps(now)
+        source = source_of(entries)
         if source is not None:
             source = source._replace(
                 memory_id=self._of(source.teller, source.memory_id),
                 origin_id=self._of(source.origin_agent, source.origin_id),
             )
-            own[SOURCE] = source_text(source)
-        kept = KeptMetadata(own) if own else None
+            entries[SOURCE] = source_text(source)
+        kept = KeptMetadata(entries) if entries else None
         return row._replace(memory=(agent, content, tier, kept, options))
 
     def _keep(self, names: dict[str, str], former: str, new: str) -> None:

@@ -164,56 +164,60 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
     """The memory of a row, or :class:`InvalidInput`, which does not name the row's place."""
     if row.problem is not None:
         raise row.problem
-    given = {name: value for name, value in row.values.items() if value is not None}
-    for name in given:
+    values = {name: value for name, value in row.values.items() if value is not None}
+    for name in values:
         check_name(name)
-    owner = given.get("agent_id", agent_id)
+    owner = values.get("agent_id", agent_id)
     group = groups.group_of(owner) if isinstance(owner, str) else None
     if group is not None:
-        return _of_group(row.place, group, given, most_bytes)
+        return _of_group(row.place, group, values, most_bytes)
     if owner is None:
         raise InvalidInput(
             "it does not say whose memory it is", hint="give agent_id, or use --agent"
         )
-    if "content" not in given:
+    if "content" not in values:
         raise InvalidInput(
             "it has no content, which is the memory's text", hint="give it a content"
         )
-    options: dict[str, Any] = {"ttl": _lifetime(given)}
-    options |= {name: given.get(name) for name in ("kind", "tags", "temperature")}
-    metadata, source = _apart(given.get("metadata"))
-    item = (owner, given["content"], given.get("tier"), metadata, options)
+    options: dict[str, Any] = {"ttl": _lifetime(values)}
+    options |= {name: values.get(name) for name in ("kind", "tags", "temperature")}
+    metadata, source = _apart(values.get("metadata"))
+    item = (owner, values["content"], values.get("tier"), metadata, options)
     memory = check_new(item, most_bytes)
     if source is not None:
-        own = {**(memory[3] or {}), SOURCE: source}
-        memory = (*memory[:3], KeptMetadata({key: own[key] for key in sorted(own)}), memory[4])
-    is_archived = _is_archived(given)
+        entries = {**(memory[3] or {}), SOURCE: source}
+        memory = (
+            *memory[:3],
+            KeptMetadata({key: entries[key] for key in sorted(entries)}),
+            memory[4],
+        )
+    is_archived = _is_archived(values)
     if memory[2] is Tier.PINNED:
         _check_pinned(memory[4].temperature, is_archived)
-    former = given.get("id")
+    former = values.get("id")
     return New(
         row.place, memory, is_archived, former_id=former if isinstance(former, str) else None
     )
 
 
-def _of_group(place: str, name: str, given: Mapping[str, Any], most_bytes: int) -> New:
+def _of_group(place: str, name: str, values: Mapping[str, Any], most_bytes: int) -> New:
     """The members of a group, or what one of them wrote on its board."""
     board = groups.board_of(name)
-    metadata = given.get("metadata")
+    metadata = values.get("metadata")
     if not isinstance(metadata, Mapping):
         raise InvalidInput(
             "a row of a group has metadata: who is a member, or the speaker", hint="give it some"
         )
-    if given.get("kind") == MEMBERS:
+    if values.get("kind") == MEMBERS:
         members = [check_agent_id(each) for each in metadata]
         memory = check_new((name, name), most_bytes)
         return New(place, (board, *memory[1:]), False, members)
-    if _is_archived(given):
+    if _is_archived(values):
         raise InvalidInput("nothing on a board is archived", hint="leave retention out")
     author = check_agent_id(metadata.get("speaker"))
-    own = check_row(Row(place, {**given, "agent_id": author}), None, most_bytes)
-    groups.check_board_tier(own.memory[2])
-    return own._replace(memory=(board, *own.memory[1:]))
+    post = check_row(Row(place, {**values, "agent_id": author}), None, most_bytes)
+    groups.check_board_tier(post.memory[2])
+    return post._replace(memory=(board, *post.memory[1:]))
 
 
 def _apart(metadata: object) -> tuple[object, str | None]:

@@ -60,47 +60,47 @@ def salvage(folder: str | PathLike[str]) -> Salvaged:
     return result
 
 
-def _opened(found: Salvage) -> tuple[Salvaged, bool]:
+def _opened(saved: Salvage) -> tuple[Salvaged, bool]:
     """The result, and whether the shelf lacks rows that the rest of the journal speaks of."""
-    journal = found.journal
+    journal = saved.journal
     try:
-        kept = found.identity or {
+        kept = saved.identity or {
             "id": "",
             "seed": 0,
             "settings": load_settings().to_dict(redact=True),
-            "embedder": {"name": "unknown", "dims": found.dims},
+            "embedder": {"name": "unknown", "dims": saved.dims},
         }
         journal.set(bank=kept)
-        own = stand_in(kept["embedder"])
+        embedder = stand_in(kept["embedder"])
         settings = load_settings(base=kept["settings"])
-        bank = MemoryBank(Engine(None, journal, kept, settings, own, approximate_tokens, None))
+        bank = MemoryBank(Engine(None, journal, kept, settings, embedder, approximate_tokens, None))
     except BaseException:
         journal.close()
         raise
-    incomplete, lost = _missing(found, bank)
+    incomplete, lost = _missing(saved, bank)
     result = Salvaged(
         bank,
-        tuple(found.problems),
-        tuple(sorted({*found.touched, *incomplete, *({} if found.is_complete else lost)})),
-        {} if found.is_complete else lost,
-        found.is_complete,
-        found.identity is not None,
+        tuple(saved.problems),
+        tuple(sorted({*saved.touched, *incomplete, *({} if saved.is_complete else lost)})),
+        {} if saved.is_complete else lost,
+        saved.is_complete,
+        saved.identity is not None,
     )
-    return result, found.is_complete and not found.is_of_commits and bool(incomplete)
+    return result, saved.is_complete and not saved.is_of_commits and bool(incomplete)
 
 
-def _missing(found: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int]]:
+def _missing(saved: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int]]:
     """The agents whose shelf lacks rows, and how many memories of each agent are missing."""
     incomplete, lost, state = [], {}, bank.engine.state
     for agent, block in sorted(state.blocks.items()):
-        on_shelf = found.on_shelf.get(agent, 0)
+        on_shelf = saved.on_shelf.get(agent, 0)
         if (block.shelf_sum - on_shelf) % (1 << 256):
             incomplete.append(agent)
-            if not found.is_of_commits:
+            if not saved.is_of_commits:
                 block.shelf_sum = on_shelf  # what is left is read without an error
         numbers = range(1, block.next_sequence)
         there = {memory.sequence for memory in state.memories(agent, numbers)}
-        if missing := len(set(numbers) - there - found.purged.get(agent, set())):
+        if missing := len(set(numbers) - there - saved.purged.get(agent, set())):
             lost[agent] = missing
     return incomplete, lost
 

@@ -517,19 +517,19 @@ def _check_options(options: object, metadata: object) -> tuple[Options, object]:
         raise InvalidInput(
             f"{unknown[0]!r:.40} is not an option of a memory", hint=f"use {', '.join(_NAMES)}"
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    kind, tags = given.pop("kind", "fact"), given.pop("tags", ())
+    rest = {name: value for name, value in options.items() if value is not None}
+    kind, tags = rest.pop("kind", "fact"), rest.pop("tags", ())
     if type(kind) is not str or kind != "fact":
         kind = check_kind(kind)
     if type(tags) is not tuple or tags:
         tags = check_tags(tags)
-    if not given:
+    if not rest:
         return Options(kind, tags), metadata
-    if "ttl" in given and "expires_tick" in given:
+    if "ttl" in rest and "expires_tick" in rest:
         raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
     checked: dict[str, Any] = {}
     kept: dict[str, object] = {}
-    for name, value in given.items():
+    for name, value in rest.items():
         field = FIELDS[name]
         right = value if field.check is None else field.check(value)
         if field.kept_as is None:
@@ -541,7 +541,7 @@ def _check_options(options: object, metadata: object) -> tuple[Options, object]:
                 f"metadata says another {field.kept_as} than the option {name}",
                 hint="give it once",
             )
-    if "evidence" in given:
+    if "evidence" in rest:
         checked["evidence"] = evidence_of(kept)
     if kept and (metadata is None or isinstance(metadata, Mapping)):
         metadata = {**(metadata or {}), **kept}  # other metadata is refused later

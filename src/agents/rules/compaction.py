@@ -104,9 +104,9 @@ def parse_rules(rules: Sequence[Mapping[str, Any]], ticks: Ticks) -> tuple[Rule,
     )
 
 
-def _parse_condition(given: Mapping[str, Any], ticks: Ticks) -> Condition:
+def _parse_condition(declared: Mapping[str, Any], ticks: Ticks) -> Condition:
     def one_of(key: str) -> Iterable[str] | None:
-        value = given.get(key)
+        value = declared.get(key)
         return [value] if isinstance(value, str) else value
 
     kinds, tags = one_of("kind"), one_of("tag")
@@ -118,12 +118,12 @@ def _parse_condition(given: Mapping[str, Any], ticks: Ticks) -> Condition:
         if temperatures is None
         else frozenset(map(TEMPERATURE_VALUES.__getitem__, temperatures)),
         tiers=None if tiers is None else frozenset(map(parse_tier, tiers)),
-        idle=ticks(given.get("idle", 0)),
-        idle_below=ticks(given["idle_below"]) if "idle_below" in given else None,
-        age=ticks(given.get("age", 0)),
-        accesses=given.get("accesses", 0),
-        accesses_below=given.get("accesses_below"),
-        any=tuple(_parse_condition(each, ticks) for each in given.get("any", ())),
+        idle=ticks(declared.get("idle", 0)),
+        idle_below=ticks(declared["idle_below"]) if "idle_below" in declared else None,
+        age=ticks(declared.get("age", 0)),
+        accesses=declared.get("accesses", 0),
+        accesses_below=declared.get("accesses_below"),
+        any=tuple(_parse_condition(each, ticks) for each in declared.get("any", ())),
     )
 
 

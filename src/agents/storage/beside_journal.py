@@ -328,27 +328,27 @@ def find_records(path: Path) -> list[Found]:
     return [each.find() for each in reversed(records_of(path))][::-1]
 
 
-def doubt(found: Sequence[Found], head: int, digest: bytes) -> str | None:
+def doubt(records: Sequence[Found], head: int, digest: bytes) -> str | None:
     """Why a journal that ends with this commit may have lost later ones; None if it has not.
 
-    ``found`` are its records, none of which has a later commit.
+    ``records`` are its records, none of which has a later commit.
     """
-    if not found:
+    if not records:
         return None
-    own, others = found[0], found[1:]
+    record, others = records[0], records[1:]
     if any(each.last and each.last[:4] == (head, digest, each.path, _AT_REST) for each in others):
         return None
-    may_have_more = own.last is None or own.last.commit >= head
-    if own.is_there and None in own.slots and may_have_more:
-        likely = [number for number in own.numbers if 0 < number - head <= _LIKELY]
+    may_have_more = record.last is None or record.last.commit >= head
+    if record.is_there and None in record.slots and may_have_more:
+        likely = [number for number in record.numbers if 0 < number - head <= _LIKELY]
         known = "how many are missing is not known"
         if likely:
             known = f"as far as it can be read, {max(likely)} were acknowledged"
-        return f"the record {own.path} of the last one is damaged; {known}"
-    if not own.is_there and any(
+        return f"the record {record.path} of the last one is damaged; {known}"
+    if not record.is_there and any(
         each.is_damaged or (each.last is not None and each.last.kind == _BUSY) for each in others
     ):
-        why = f"the record {own.path} of the last one is missing"
+        why = f"the record {record.path} of the last one is missing"
         return f"{why}; how many commits are missing is not known"
     return None
 

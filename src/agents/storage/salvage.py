@@ -76,38 +76,38 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
     :class:`BankDamaged` if not even its tables can be told apart.
     """
     with _copy(path) as file:
-        found = _read(file)
-    commits, identity = found.commits, found.meta.get("bank")
-    kept = found.meta.get("snapshot")
+        whole = _read(file)
+    commits, identity = whole.commits, whole.meta.get("bank")
+    kept = whole.meta.get("snapshot")
     snapshot = Snapshot(*kept) if kept else _NO_SNAPSHOT
-    head = (found.meta.get("head") or [max(commits, default=snapshot.commit)])[0]
-    base = (found.meta.get("base") or [0])[0]
+    head = (whole.meta.get("head") or [max(commits, default=snapshot.commit)])[0]
+    base = (whole.meta.get("base") or [0])[0]
     missing = [number for number in range(base + 1, head + 1) if number not in commits]
     is_late = any(number > snapshot.commit for number in missing)
-    has_lost_rows, is_told = has_lost_rows or bool(found.problems), not found.unknown
+    has_lost_rows, is_told = has_lost_rows or bool(whole.problems), not whole.unknown
     if missing:
         said = f"{len(missing):,} of {head - base:,} commits ({_ranges(missing)})"
-        found.problems[said] = None
+        whole.problems[said] = None
     records = find_records(path)
     acknowledged = [each.last.commit for each in records if each.last]
     lost = range(head + 1, max(acknowledged, default=0) + 1)
-    from_commits = base == 0 and has_lost_rows and (not missing or "snapshot" in found.unknown)
+    from_commits = base == 0 and has_lost_rows and (not missing or "snapshot" in whole.unknown)
     end = commits[head].hash if head in commits else bytes.fromhex(snapshot.hash)
     unsure = None if lost else doubt(records, head, end)
     if lost:
-        found.problems[f"{len(lost):,} acknowledged commits at the end ({_ranges(lost)})"] = None
+        whole.problems[f"{len(lost):,} acknowledged commits at the end ({_ranges(lost)})"] = None
     if unsure:
-        found.problems[f"maybe commits at the end: {unsure}"] = None
-    dims = identity["embedder"]["dims"] if identity else _dims_of(found)
+        whole.problems[f"maybe commits at the end: {unsure}"] = None
+    dims = identity["embedder"]["dims"] if identity else _dims_of(whole)
     journal = Journal(None)
     try:
         begin = _NO_SNAPSHOT if from_commits else snapshot
-        _pour(journal, found, begin, head, dims, with_shelf=not from_commits)
+        _pour(journal, whole, begin, head, dims, with_shelf=not from_commits)
     except BaseException:
         journal.close()
         raise
     sums: Counter[str] = Counter()
-    for row in found.shelf:
+    for row in whole.shelf:
         if row[3] is None:
             sums[row[0]] += int.from_bytes(row[5], "big")
     return Salvage(
@@ -116,8 +116,8 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
         dims,
         sums,
         _purged(commits.values()),
-        found.touched,
-        list(found.problems),
+        whole.touched,
+        list(whole.problems),
         from_commits,
         is_complete=not lost
         and not unsure
@@ -155,33 +155,33 @@ def _copy(path: Path) -> Iterator[JournalFile]:
 
 
 def _read(file: JournalFile) -> _Found:
-    found = _Found({}, set(), {}, {}, [], set(), {})
+    whole = _Found({}, set(), {}, {}, [], set(), {})
     database = file.db
     for key in ("bank", "head", "base", "snapshot", "purged"):
         try:
-            found.meta[key] = file.get(key)
+            whole.meta[key] = file.get(key)
         except BankDamaged:
-            found.unknown.add(key)
-            found.problems[f"what the journal keeps as {key}"] = None
+            whole.unknown.add(key)
+            whole.problems[f"what the journal keeps as {key}"] = None
     redactions = {row[1]: row[2] for row in _rows(database, "redactions", [])}
-    _read_commits(found, list(_rows(database, "commits", [])), redactions)
+    _read_commits(whole, list(_rows(database, "commits", [])), redactions)
     lost: list[int] = []
     for row in _rows(database, "snapshots", lost):
-        own = SnapshotRow(*row[1:])
-        if _is_whole(snapshots.check, own):
-            found.snapshots[own.agent] = own
+        snapshot = SnapshotRow(*row[1:])
+        if _is_whole(snapshots.check, snapshot):
+            whole.snapshots[snapshot.agent] = snapshot
         else:
-            _count(found, "the snapshot", own.agent)
+            _count(whole, "the snapshot", snapshot.agent)
     lost_shelf: list[int] = []
     for row in _rows(database, "shelf", lost_shelf):
         if _is_whole(checked_row, row[1:]):
-            found.shelf.append(tuple(row[1:]))
+            whole.shelf.append(tuple(row[1:]))
         else:
-            _count(found, "memories that are not resident", row[1])
+            _count(whole, "memories that are not resident", row[1])
     for name, rows in (("snapshots", lost), ("the shelf", lost_shelf)):
         if rows:
-            found.problems[f"pages of {name}"] = None
-    return found
+            whole.problems[f"pages of {name}"] = None
+    return whole
 
 
 def _rows(database: sqlite3.Connection, table: str, lost: list[int]) -> Iterator[tuple[Any, ...]]:
@@ -206,11 +206,11 @@ def _rows(database: sqlite3.Connection, table: str, lost: list[int]) -> Iterator
 
 
 def _read_commits(
-    found: _Found, rows: list[tuple[Any, ...]], redactions: Mapping[int, bytes]
+    whole: _Found, rows: list[tuple[Any, ...]], redactions: Mapping[int, bytes]
 ) -> None:
     """Keep the commits that fit the hash before them, or what a redaction left of them."""
     hashes = {0: bytes(32)}
-    if kept := found.meta.get("snapshot"):
+    if kept := whole.meta.get("snapshot"):
         hashes[kept[0]] = bytes.fromhex(kept[2])
     for _, number, *values in rows:
         commit = Commit(number, *values)
@@ -220,7 +220,7 @@ def _read_commits(
             )
             is_left = redactions.get(number) == redacted_digest(commit)
             if commit.hash == digest or is_left:
-                found.commits[number] = commit
+                whole.commits[number] = commit
         except DAMAGE:  # a value of another type, or the commit before is gone
             pass
         if isinstance(commit.hash, bytes):
@@ -235,23 +235,23 @@ def _is_whole(check: Any, row: Any) -> bool:
     return True
 
 
-def _count(found: _Found, what: str, agent: object) -> None:
+def _count(whole: _Found, what: str, agent: object) -> None:
     if isinstance(agent, str) and agent.isprintable():
-        found.touched.add(agent)
-        found.problems[f"{what} of {agent}"] = None
+        whole.touched.add(agent)
+        whole.problems[f"{what} of {agent}"] = None
     else:
-        found.problems[f"{what} of an agent whose name is damaged"] = None
+        whole.problems[f"{what} of an agent whose name is damaged"] = None
 
 
 # Writing
 
 
 def _pour(
-    journal: Journal, found: _Found, begin: Snapshot, head: int, dims: int, *, with_shelf: bool
+    journal: Journal, whole: _Found, begin: Snapshot, head: int, dims: int, *, with_shelf: bool
 ) -> None:
     """Fill a new journal with the state ``begin``, and with the commits after it."""
-    names = dict.fromkeys(row[0] for row in found.shelf) if begin.commit else {}
-    rows = {**{agent: _empty(agent, dims, found) for agent in names}, **found.snapshots}
+    names = dict.fromkeys(row[0] for row in whole.shelf) if begin.commit else {}
+    rows = {**{agent: _empty(agent, dims, whole) for agent in names}, **whole.snapshots}
     following = {agent: row.next_sequence for agent, row in rows.items()} if begin.commit else {}
     digest, tick = bytes.fromhex(begin.hash), begin.tick
     database = journal.file.db
@@ -260,10 +260,10 @@ def _pour(
             insert = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)"
             database.executemany(insert, rows.values())
         if with_shelf:
-            journal.shelf.adopt(found.shelf)
+            journal.shelf.adopt(whole.shelf)
         for number in range(begin.commit + 1, head + 1):
             events, vectors = "[]", b""
-            if commit := found.commits.get(number):
+            if commit := whole.commits.get(number):
                 tick = commit.tick
                 events, vectors = _without_gaps(commit, following, dims)
             digest = chained(digest, tick, events, vectors, b"")
@@ -278,10 +278,10 @@ def _pour(
     journal.head, journal.tick, journal.hash = head, tick, digest
 
 
-def _empty(agent: str, dims: int, found: _Found) -> SnapshotRow:
+def _empty(agent: str, dims: int, whole: _Found) -> SnapshotRow:
     """The snapshot of an agent that has lost its own, and has memories on the shelf."""
     block = Population(0, dims).own(agent)
-    block.next_sequence = 1 + max(row[1] for row in found.shelf if row[0] == agent)
+    block.next_sequence = 1 + max(row[1] for row in whole.shelf if row[0] == agent)
     return snapshots.pack(block)
 
 
@@ -312,14 +312,14 @@ def _purged(commits: Iterable[Commit]) -> dict[str, set[int]]:
     return purged
 
 
-def _dims_of(found: _Found) -> int:
+def _dims_of(whole: _Found) -> int:
     """The dimensions of the bank's vectors, if the journal no longer says."""
-    if found.shelf:
-        return len(bytes(found.shelf[0][-1]))
-    for row in found.snapshots.values():
+    if whole.shelf:
+        return len(bytes(whole.shelf[0][-1]))
+    for row in whole.snapshots.values():
         if numbers := len(row.columns) // (8 * NUMBERS):
             return len(row.vectors) // numbers
-    for commit in found.commits.values():
+    for commit in whole.commits.values():
         adds = [event for event in json.loads(commit.events) if event[0] == "add"]
         if adds:
             return len(commit.vectors) // len(adds)

@@ -270,26 +270,26 @@ def _places(bank: Engine, agent_id: str) -> list[str]:
 
 def _found(bank: Engine, request: SearchRequest, on_boards: Filter) -> Hits:
     (agent_id,), (query,) = request.agents, request.queries
-    found: list[Hits] = []
+    hits_of_places: list[Hits] = []
     for board in _places(bank, agent_id):
-        own = request._replace(agents=[board], limit=_limit(bank, request, board), budget=None)
+        there = request._replace(agents=[board], limit=_limit(bank, request, board), budget=None)
         if board != agent_id:
-            own = own._replace(only=on_boards)
-        found += bank.search.run(bank.search.read(own), may_sync=bank.may_sync()).hits
-    first = [hit for hit in found[0] if _comes_first(bank, hit.memory, request)]
+            there = there._replace(only=on_boards)
+        hits_of_places += bank.search.run(bank.search.read(there), may_sync=bank.may_sync()).hits
+    first = [hit for hit in hits_of_places[0] if _comes_first(bank, hit.memory, request)]
     rest = [
         _believed(hit, _trust_in(bank, agent_id, hit.memory))
-        for hits in found
+        for hits in hits_of_places
         for hit in hits
         if not _comes_first(bank, hit.memory, request)
     ]
-    if len(found) > 1:
+    if len(hits_of_places) > 1:
         by_tier = bank.settings.retrieval.pins_first
         rest.sort(key=_order if query.strip() else partial(_order_of_newest, by_tier))
     chosen = rest[: max(0, request.limit - len(first))]
     kept = fit(first, chosen, request.budget, bank.search.count_tokens)
     result = Hits(kept.kept)
-    result.pinned_left_out, result.note = kept.pinned_left_out, found[0].note
+    result.pinned_left_out, result.note = kept.pinned_left_out, hits_of_places[0].note
     return result
 
 

@@ -86,7 +86,7 @@ def check_world(settings: Settings, place: Path) -> Findings:
 
 
 def _found(laws: ScenarioLaws) -> Findings:
-    found, left_out = Findings([], [], []), []
+    findings, left_out = Findings([], [], []), []
     for name in laws_of(WorldLaws):
         test = getattr(laws, name)
         try:
@@ -94,15 +94,17 @@ def _found(laws: ScenarioLaws) -> Findings:
         except BrokenLaw as error:
             if isinstance(error.__cause__, TierMemError):
                 raise error.__cause__ from None
-            found.problems.extend(error.problem.splitlines())
+            findings.problems.extend(error.problem.splitlines())
         except DoesNotApply:
             continue
         except SkipTest:
             left_out.append(test.__doc__)
         else:
-            found.tried.append(test.__doc__)
+            findings.tried.append(test.__doc__)
     if left_out:
-        found.problems.append(f"not tried, because no two runs are the same: {'; '.join(left_out)}")
-    if not found.problems and (warning := laws.told("shared_draws")):
-        found.warnings.append(warning)
-    return found
+        findings.problems.append(
+            f"not tried, because no two runs are the same: {'; '.join(left_out)}"
+        )
+    if not findings.problems and (warning := laws.told("shared_draws")):
+        findings.warnings.append(warning)
+    return findings

@@ -44,17 +44,17 @@ def _compiled(name: str) -> Table:
     return MappingProxyType(table)
 
 
-def _operation(whole: Profile, own: Renamed) -> Operation:
+def _operation(whole: Profile, renamed: Renamed) -> Operation:
     def wrong(why: str) -> ConfigError:
-        return ConfigError(f"profile {whole.name}: {own.name} {why}")
+        return ConfigError(f"profile {whole.name}: {renamed.name} {why}")
 
-    if own.does not in OPERATIONS:
-        raise wrong(f"does {own.does!r:.40}, which is no operation")
-    base = OPERATIONS[own.does]
+    if renamed.does not in OPERATIONS:
+        raise wrong(f"does {renamed.does!r:.40}, which is no operation")
+    base = OPERATIONS[renamed.does]
     ours: Mapping[str, Schema] = base.arguments["properties"]
-    arguments = own.arguments
-    taken = {name for each in arguments for name in (each.name, each.ours)} | own.fixed.keys()
-    if own.others:
+    arguments = renamed.arguments
+    taken = {name for each in arguments for name in (each.name, each.ours)} | renamed.fixed.keys()
+    if renamed.others:
         arguments += tuple(
             Argument(name, name, None, None, None, None, {}) for name in ours if name not in taken
         )
@@ -72,7 +72,7 @@ def _operation(whole: Profile, own: Renamed) -> Operation:
         for each in arguments
     }
     given = {each.ours for each in arguments if is_required[each.name] or each.default is not None}
-    if missing := needed - given - own.fixed.keys():
+    if missing := needed - given - renamed.fixed.keys():
         raise wrong(f"does not always give {', '.join(sorted(missing))}, which {base.name} needs")
     schema: Schema = {
         "type": "object",
@@ -83,25 +83,25 @@ def _operation(whole: Profile, own: Renamed) -> Operation:
     }
     if required := [name for name, is_needed in is_required.items() if is_needed]:
         schema["required"] = required
-    translation = _Translation(own, base, arguments)
+    translation = _Translation(renamed, base, arguments)
     shape = None
     result = base.result
-    if own.result is not None:
-        shape = _keys(_shape_of(own.result, whole, wrong), base.result, whole, wrong)
+    if renamed.result is not None:
+        shape = _keys(_shape_of(renamed.result, whole, wrong), base.result, whole, wrong)
         result = shape.schema
     failed = None
-    if own.failed is not None:
-        failed = _keys(own.failed, _FAILED, whole, wrong)
+    if renamed.failed is not None:
+        failed = _keys(renamed.failed, _FAILED, whole, wrong)
         result = {"anyOf": [result, failed.schema]}
     return Operation(
-        own.name,
-        own.description or base.description,
+        renamed.name,
+        renamed.description or base.description,
         schema,
         result,
         base.permission,
         functools.partial(_run, translation, shape, failed),
-        dict(own.example) or _example(base, arguments),
-        _route(base.route, own, arguments, wrong),
+        dict(renamed.example) or _example(base, arguments),
+        _route(base.route, renamed, arguments, wrong),
         base.destroys,
         whole.name,
         frozenset(each.name for each in arguments if not each.listed),

@@ -256,14 +256,14 @@ def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
     return whole_id(id_prefix(bank.settings.seed, agent), given)
 
 
-def id_in(folder: Path, given: str) -> str:
+def id_in(folder: Path, written: str) -> str:
     """The id of a memory of a run or a bank, where a command takes no agent.
 
-    ``given`` may be AGENT:ID, or the last digits alone if one agent alone has such a memory.
+    ``written`` may be AGENT:ID, or the last digits alone if one agent alone has such a memory.
     """
-    if len(given) == _LENGTH:
-        return given
-    whose, _, digits = given.rpartition(":")
+    if len(written) == _LENGTH:
+        return written
+    whose, _, digits = written.rpartition(":")
     with past(folder) as (bank, agents):
         meant = {
             agent: identifier
@@ -274,10 +274,10 @@ def id_in(folder: Path, given: str) -> str:
     if len(meant) > 1:
         named = [f"{agent}:{short_id(identifier)}" for agent, identifier in meant.items()]
         raise InvalidInput(
-            f"{given!r:.80} may be a memory of {counted(len(meant), 'agent')}",
+            f"{written!r:.80} may be a memory of {counted(len(meant), 'agent')}",
             hint=f"name one of them: {first_of(named)}",
         )
-    return next(iter(meant.values()), given)
+    return next(iter(meant.values()), written)
 
 
 def _had(bank: "MemoryBank", agent: str, identifier: str) -> bool:

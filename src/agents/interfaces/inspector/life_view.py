@@ -56,7 +56,7 @@ def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
 
 def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, Any] | None]:
     """The lives of some memories of an agent; None for a memory that never was."""
-    found = {number: _Life(run, agent, number) for number in numbers}
+    by_number = {number: _Life(run, agent, number) for number in numbers}
     last = run.need_whole()
     with run.past.after(agent, last) as bank:
         state = bank.engine.state
@@ -66,14 +66,14 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
         if kept is not None:
             asked = [number for each in kept.asked for number in each[3]]
             for number in dict.fromkeys([*kept.sequences, *asked]):
-                if number in found:
-                    found[number].decided(item, kept, agent)
+                if number in by_number:
+                    by_number[number].decided(item, kept, agent)
         for event in parsed([row for row in item.events if row[0] not in USES]):
             for number in concerned(event):
-                if number in found:
-                    found[number].happened(item, event)
+                if number in by_number:
+                    by_number[number].happened(item, event)
     if is_board(agent):
-        for number, life in found.items():
+        for number, life in by_number.items():
             _found_on_board(run, agent, number, life)
     damage = (
         "" if run.slices.progress().damaged is None else f"the journal is damaged after tick {last}"
@@ -81,7 +81,7 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
     why_none = no_decisions(run)
     return [
         life.answer(memory, damage, why_none)
-        for life, memory in zip(found.values(), now, strict=True)
+        for life, memory in zip(by_number.values(), now, strict=True)
     ]
 
 
@@ -189,14 +189,14 @@ class _Life:
         row = {"tick": tick, "what": what, "text": text, "by": by}
         self._events.append({**row, **self._state.named()})
 
-    def decided(self, item: Item, own: LoggedDecision, agent: str) -> None:
+    def decided(self, item: Item, logged: LoggedDecision, agent: str) -> None:
         """Note a decision of an agent for which the memory was given or found."""
-        did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
+        did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in logged.did]
         new = born_in(item)
-        done = [each for each in births(own, new).done if each is not None]
+        done = [each for each in births(logged, new).done if each is not None]
         outcome = texts_of(self._run, agent, done, new)
         rest = {"tick": item.tick, "agent": agent, "did": did, "outcome": outcome}
-        for part, at, score, _ in parts_in(own, agent, self._agent, self._number):
+        for part, at, score, _ in parts_in(logged, agent, self._agent, self._number):
             self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
 
     def answer(self, now: Memory | None, note: str, no_decisions: str) -> dict[str, Any] | None:

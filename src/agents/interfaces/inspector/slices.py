@@ -99,24 +99,24 @@ class Occurrence(NamedTuple):
     text: int
 
 
-def deeds_of(kept: LoggedDecision) -> Iterator[tuple[str, str]]:
+def deeds_of(logged: LoggedDecision) -> Iterator[tuple[str, str]]:
     """An agent's query, its questions and its actions in a tick: what it is, and its text.
 
     A query that was the text of the observation is left out: the observation is a memory.
     """
-    if kept.query is not None:
-        yield QUERY, kept.query
-    for query, *_ in kept.asked:
+    if logged.query is not None:
+        yield QUERY, logged.query
+    for query, *_ in logged.asked:
         yield ASKED, query
-    for place, (name, arguments, result, _) in enumerate(kept.did):
+    for place, (name, arguments, result, _) in enumerate(logged.did):
         text = name or "no action"
         if arguments:
             text += " " + orjson.dumps(arguments).decode()
-        if reason := kept.reason(place):
+        if reason := logged.reason(place):
             text += f", because: {reason}"
         yield RESULTS[result] if result else DID, text
-    if kept.idle:
-        yield DID, f"nothing, because: {kept.idle}"
+    if logged.idle:
+        yield DID, f"nothing, because: {logged.idle}"
 
 
 class Slices:

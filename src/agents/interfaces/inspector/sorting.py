@@ -215,7 +215,7 @@ class Sorter:
         tick = KeptTicks(journal).tick(commit.tick) if commit.note else None
         if tick is not None and self._is_outside:
             self._agents = max(self._agents, agents_in(tick), key=len)
-        kept = self._kept(journal, tick)
+        decisions = self._kept(journal, tick)
         events: dict[int, list[list[Any]]] = {}
         vectors: dict[int, list[bytes]] = {}
         at = 0
@@ -226,11 +226,11 @@ class Sorter:
                 self._tick = event[1]
                 continue
             agent = self._place(event[1])
-            own = events.setdefault(agent, [])
+            of_agent = events.setdefault(agent, [])
             if known.get(agent) != self._tick:
                 known[agent] = self._tick
-                own.append(["tick", self._tick])
-            own.append(event)
+                of_agent.append(["tick", self._tick])
+            of_agent.append(event)
             if event[0] == "add":
                 vectors.setdefault(agent, []).append(commit.vectors[at : at + self._dims])
                 at += self._dims
@@ -238,7 +238,7 @@ class Sorter:
             elif event[0] in ("tier", "move", "retain", "purge"):
                 self._change(agent, event)
         self._beliefs.take(everything, commit.tick)
-        logs = dict(zip(map(self._place, self._agents), kept or (), strict=False))
+        logs = dict(zip(map(self._place, self._agents), decisions or (), strict=False))
         for agent in events.keys() | logs.keys():
             log = logs.get(agent)
             fields = commit.id, commit.tick, events.get(agent, []), log and list(log)
@@ -246,7 +246,7 @@ class Sorter:
             self._waiting.setdefault(agent, []).append((commit.id, commit.tick, data, packed))
             self._size += len(data) + len(packed)
         self._note_deeds(commit.tick, logs)
-        self._count(commit.tick, tick, kept)
+        self._count(commit.tick, tick, decisions)
         self._progress = self._progress._replace(
             number=commit.id, hash=commit.hash, tick=commit.tick
         )
@@ -260,24 +260,24 @@ class Sorter:
             self._db.execute("INSERT INTO agents VALUES (?, ?)", (place, agent))
         return place
 
-    def _kept(self, journal: Journal, kept: KeptTick | None) -> list[LoggedDecision] | None:
+    def _kept(self, journal: Journal, recorded: KeptTick | None) -> list[LoggedDecision] | None:
         """What the decision log has of each agent of the run in a tick.
 
         Without the run nobody knows whose decisions they are: they are left alone.
         """
-        if kept is None or not (self._agents or self._is_outside):
+        if recorded is None or not (self._agents or self._is_outside):
             return None
         try:
-            log = KeptTicks(journal).log(kept.tick)
+            log = KeptTicks(journal).log(recorded.tick)
             if log is None:
                 return None
             self._progress = self._progress._replace(has_decisions=1)
-            return unpack(log, kept.retrieved, self._agents)
+            return unpack(log, recorded.retrieved, self._agents)
         except (BankDamaged, ValueError, LookupError, TypeError, RecursionError) as error:
-            why = f"the decisions of tick {kept.tick} can't be read: {error}"
+            why = f"the decisions of tick {recorded.tick} can't be read: {error}"
             if isinstance(error, BankDamaged):
                 why = error.why
-            self._db.execute("REPLACE INTO lost VALUES (?, ?)", (kept.tick, why))
+            self._db.execute("REPLACE INTO lost VALUES (?, ?)", (recorded.tick, why))
             return None
 
     def _write_blocks(self) -> None:

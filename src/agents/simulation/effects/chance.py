@@ -52,18 +52,18 @@ def with_chance(
     """
     result = []
     for row in statistics:
-        own = [
+        differences = [
             pair["placebo_difference"]
             for pair in pairs
             if pair["metric"] == row["metric"] and "placebo_difference" in pair
         ]
-        is_alike = placebo is not None and not placebo.reached and not any(own)
+        is_alike = placebo is not None and not placebo.reached and not any(differences)
         result.append(
             {
                 **row,
-                "placebo_n": len(own),
-                "placebo_least": min(own, default=None),
-                "placebo_most": max(own, default=None),
+                "placebo_n": len(differences),
+                "placebo_least": min(differences, default=None),
+                "placebo_most": max(differences, default=None),
                 "verdict": _verdict(row, is_alike=is_alike),
             }
         )

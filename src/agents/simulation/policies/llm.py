@@ -148,10 +148,13 @@ class Llm:
 
         It is ChatFailed if no reply is usable.
         """
-        own, agent = self._reflection, observation.agent_id
+        reflection, agent = self._reflection, observation.agent_id
         if not observation.answers:
-            prompt = questions_prompt(agent, memories, own.questions)
-            schema, read = questions_schema(own.questions), questions_in(own.questions)
+            prompt = questions_prompt(agent, memories, reflection.questions)
+            schema, read = (
+                questions_schema(reflection.questions),
+                questions_in(reflection.questions),
+            )
             turn = self._thought(observation, prompt, "questions", schema, read)
             self._asker.ask([turn])
             check_one([turn])
@@ -159,9 +162,9 @@ class Llm:
         turns = []
         for answer in observation.answers:
             if found := [hit.memory for hit in answer.hits]:
-                prompt = insights_prompt(agent, answer.ask.query, found, own.insights)
-                schema = insights_schema(found, own.insights)
-                read = insights_in(found, own.insights)
+                prompt = insights_prompt(agent, answer.ask.query, found, reflection.insights)
+                schema = insights_schema(found, reflection.insights)
+                read = insights_in(found, reflection.insights)
                 turns.append(self._thought(observation, prompt, "insights", schema, read))
         self._asker.ask(turns)
         check_one(turns)

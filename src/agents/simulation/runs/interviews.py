@@ -421,13 +421,13 @@ def interval_told(row: Mapping[str, Any]) -> str:
     return in_words(interval_of(row)) or "–"
 
 
-def survey_page(told: Survey) -> str:
+def survey_page(survey: Survey) -> str:
     """The survey as one page: for each question its figures, its curve over ticks, and answers."""
-    body = [page.headline("TierMem survey", Path(told.run).name)]
-    curve = told.curve()
-    for asked in told.questions:
-        rows = [row for row in curve if row["question"] == asked.name]
-        body.append(f"<h2>{page.escape(asked.name)}</h2><p>{page.escape(asked.text)}</p>")
+    body = [page.headline("TierMem survey", Path(survey.run).name)]
+    curve = survey.curve()
+    for question in survey.questions:
+        rows = [row for row in curve if row["question"] == question.name]
+        body.append(f"<h2>{page.escape(question.name)}</h2><p>{page.escape(question.text)}</p>")
         if rows:
             cells = [
                 [page.escape(row["answer"]), number(row["tick"]), number(row["n"]),
@@ -436,20 +436,20 @@ def survey_page(told: Survey) -> str:
             ]  # fmt: skip
             heads = ["Answer", "After tick", "Of", "Mean or share", "95 % interval"]
             body.append(page.table(heads, cells, 4))
-        if rows and len(told.ticks) > 1:
+        if rows and len(survey.ticks) > 1:
             at = {(row["answer"], row["tick"]): row["mean"] for row in rows}
             names = dict.fromkeys(row["answer"] for row in rows)
-            ticks = sorted(told.ticks)
+            ticks = sorted(survey.ticks)
             lines = {name: [at.get((name, tick)) for tick in ticks] for name in names}
-            body.append(page.figure(asked.name, plots.curves(lines, ticks), asked.text))
+            body.append(page.figure(question.name, plots.curves(lines, ticks), question.text))
         said = [
             [page.escape(row["agent"]), page.clipped(row["answer"] or f"({row['problem']})"),
              number(row["tick"]), number(row["repetition"])]
-            for row in told.rows if row["question"] == asked.name
+            for row in survey.rows if row["question"] == question.name
         ]  # fmt: skip
         heads = ["Agent", "Answer", "After tick", "Repetition"]
         body.append(page.details(f"{len(said)} answers", page.table(heads, said, 2)))
-    return page.document(f"Survey of {Path(told.run).name}", body)
+    return page.document(f"Survey of {Path(survey.run).name}", body)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

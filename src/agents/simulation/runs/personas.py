@@ -255,31 +255,31 @@ class _Draw:
 
     _parts: list[Any]
 
-    def __init__(self, name: str, given: object) -> None:
+    def __init__(self, name: str, declared: object) -> None:
         self._where, self._name = f"{_KEY}.{name}", name
-        if not isinstance(given, Mapping):
-            self._kind, self._parts = "same", [_attribute(self._where, given)]
+        if not isinstance(declared, Mapping):
+            self._kind, self._parts = "same", [_attribute(self._where, declared)]
             return
-        kinds = [each for each in ("normal", "uniform", "integers", "choice") if each in given]
-        if len(kinds) != 1 or not isinstance(given[kinds[0]], list | tuple):
-            raise self._error(f"{dict(given)!r:.80} is no distribution", _FORMS)
+        kinds = [each for each in ("normal", "uniform", "integers", "choice") if each in declared]
+        if len(kinds) != 1 or not isinstance(declared[kinds[0]], list | tuple):
+            raise self._error(f"{dict(declared)!r:.80} is no distribution", _FORMS)
         self._kind = kinds[0]
-        self._parts = [*given[self._kind]]
+        self._parts = [*declared[self._kind]]
         self._weights: list[Any] | None = None
         self._least, self._most = -math.inf, math.inf
-        self._digits: int = given.get("digits", _DIGITS)
+        self._digits: int = declared.get("digits", _DIGITS)
         allowed = {"normal": ("least", "most", "digits"), "uniform": ("digits",),
                    "choice": ("weights",)}.get(self._kind, ())  # fmt: skip
-        for key in given:
+        for key in declared:
             if key != self._kind and key not in allowed:
                 more = ", ".join(allowed) or "nothing else"
                 raise self._error(f"{self._kind} takes no {key!r:.40}", f"it takes {more}")
         if type(self._digits) is not int or not 0 <= self._digits <= _DIGITS:
             raise self._error(f"digits is {self._digits!r:.40}", f"it is from 0 to {_DIGITS}")
         if self._kind == "choice":
-            self._check_choice(given.get("weights"))
+            self._check_choice(declared.get("weights"))
         else:
-            self._check_numbers(given)
+            self._check_numbers(declared)
 
     def _check_choice(self, weights: object) -> None:
         if not self._parts:
@@ -294,7 +294,7 @@ class _Draw:
             raise self._error(f"weights are {weights!r:.60}", "they are numbers from 0, not all 0")
         self._weights = list(weights)
 
-    def _check_numbers(self, given: Mapping[str, Any]) -> None:
+    def _check_numbers(self, declared: Mapping[str, Any]) -> None:
         if len(self._parts) != 2 or not all(map(_is_number, self._parts)):
             raise self._error(
                 f"{self._kind} is {self._parts!r:.60}", f"it is two numbers: {_FORMS}"
@@ -303,11 +303,14 @@ class _Draw:
         if self._kind == "integers" and not all(type(each) is int for each in self._parts):
             raise self._error(f"integers is {self._parts!r:.60}", "both are whole numbers")
         if self._kind == "normal":
-            self._least, self._most = given.get("least", -math.inf), given.get("most", math.inf)
-            bounds = [given[each] for each in ("least", "most") if each in given]
+            self._least, self._most = (
+                declared.get("least", -math.inf),
+                declared.get("most", math.inf),
+            )
+            bounds = [declared[each] for each in ("least", "most") if each in declared]
             if second < 0 or not all(map(_is_number, bounds)) or self._least > self._most:
                 raise self._error(
-                    f"{dict(given)!r:.80} is no normal distribution",
+                    f"{dict(declared)!r:.80} is no normal distribution",
                     "the deviation is at least 0, and least is not above most",
                 )
         elif first > second:

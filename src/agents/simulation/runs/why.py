@@ -138,7 +138,7 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
 def retold(
     bank: MemoryBank,
     agent: str,
-    kept: LoggedDecision,
+    logged: LoggedDecision,
     new: Mapping[int, Added],
     errors: tuple[tuple[str, ...], tuple[str, ...]],
     exchanges: tuple[Exchange, ...],
@@ -152,7 +152,7 @@ def retold(
     """
     explain = explain or partial(bank.agent(agent).explain, context=True)
     prefix = id_prefix(bank.settings.seed, agent)
-    born = births(kept, new)
+    born = births(logged, new)
 
     def text(number: int) -> str:
         if number in new:
@@ -161,29 +161,29 @@ def retold(
         return FORGOTTEN if memory is None else memory.content
 
     first = list(map(text, born.perceived))
-    observed = first.pop(0) if kept.has_text and first else ""
+    observed = first.pop(0) if logged.has_text and first else ""
     if is_outside(bank.settings):  # its agents observe as often as they like, and hear nothing
         observed, first = "\n".join([observed, *first]), []
     deeds = []
     before, after = errors
     for place, ((name, arguments, result, _), number, why) in enumerate(
-        zip(kept.did, born.done, refusals(kept, after), strict=True)
+        zip(logged.did, born.done, refusals(logged, after), strict=True)
     ):
         became = None if number is None else memory_id(prefix, number)
         said = why if number is None else text(number)
         if result == UNANSWERED:
             arguments = {key: each for key, each in arguments.items() if key != "reason"}
-        own = name or "no action", arguments, RESULTS[result], became, said
-        deeds.append(TakenAction(*own, kept.reason(place)))
-    query = observed if kept.query is None else kept.query
-    shown, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
+        fields = name or "no action", arguments, RESULTS[result], became, said
+        deeds.append(TakenAction(*fields, logged.reason(place)))
+    query = observed if logged.query is None else logged.query
+    shown, not_given, asked, note = _seen_before(bank, agent, query, logged, explain)
     return Decision(
         agent=agent,
         tick=bank.tick,
         observed=observed,
         heard=tuple(first),
         errors=before,
-        facts=kept.facts,
+        facts=logged.facts,
         query=query,
         given=shown,
         not_given=not_given,
@@ -194,7 +194,7 @@ def retold(
         note=note,
         told=tuple(map(text, born.told)),
         insights=tuple(map(text, born.insights)),
-        idle=kept.idle,
+        idle=logged.idle,
     )
 
 
@@ -236,7 +236,7 @@ def _kept(folder: Path, record: RunRecord, tick: int, agent: str) -> LoggedDecis
             hint=f"name a tick from 1 to {last}" if last else "let it run first",
         )
     try:
-        kept_tick, kept = next(record.decisions(tick - 1), (0, []))
+        kept_tick, decisions = next(record.decisions(tick - 1), (0, []))
     except RunError as error:
         raise RunError(f"{error.why} in {folder}") from None
     if kept_tick != tick:
@@ -248,18 +248,18 @@ def _kept(folder: Path, record: RunRecord, tick: int, agent: str) -> LoggedDecis
             f"the decisions of tick {tick} were not kept in {folder}: {why}",
             hint="run the scenario again to have them; tiermem show has the memories after a tick",
         )
-    if agents.index(agent) >= len(kept):
+    if agents.index(agent) >= len(decisions):
         raise RunError(
             f"{agent} came to {folder} after tick {tick}", hint="name a later tick with --tick"
         )
-    return kept[agents.index(agent)]
+    return decisions[agents.index(agent)]
 
 
 def _seen_before(
     bank: MemoryBank,
     agent: str,
     query: str,
-    kept: LoggedDecision,
+    logged: LoggedDecision,
     explain: Callable[[str], list[Explanation]],
 ) -> tuple[tuple[GivenMemory, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
     """The memories that the agent was given, those that it was not given, questions, a note."""
@@ -295,8 +295,8 @@ def _seen_before(
             memories.insert(place, shown(number, score, None, f"board of {group_of(board)}", board))
         return tuple(memories)
 
-    parts = map(part_of, kept.tiers, kept.temperatures)
-    given = tuple(map(shown, kept.sequences, kept.scores, kept.tiers, parts))
+    parts = map(part_of, logged.tiers, logged.temperatures)
+    given = tuple(map(shown, logged.sequences, logged.scores, logged.tiers, parts))
     unknown = repeat(None)  # the log of a question has neither tiers nor parts
     asked = tuple(
         Question(
@@ -309,10 +309,10 @@ def _seen_before(
             session,
         )
         for (text, limit, cold, numbers, scores, why), boards, session in zip(
-            kept.asked, kept.boards, kept.sessions, strict=True
+            logged.asked, logged.boards, logged.sessions, strict=True
         )
     )
-    if is_outside(bank.settings) and kept.query is None:
+    if is_outside(bank.settings) and logged.query is None:
         return given, (), asked, "it was given nothing in this tick: the program did not ask"
     try:
         rows = explain(query)
@@ -320,7 +320,7 @@ def _seen_before(
         return given, (), asked, f"why other memories were not given can't be told: {error.why}"
     again = [(row.memory.sequence, row.score) for row in rows if row.rank]
     note = ""
-    if again != list(zip(kept.sequences, kept.scores, strict=True)):
+    if again != list(zip(logged.sequences, logged.scores, strict=True)):
         note = "memories were forgotten or settings changed since: today, the search gives others"
     return given, tuple(row for row in rows if row.rank is None), asked, note
 

@@ -476,7 +476,7 @@ def asked_in(decided: object) -> list[Ask]:
 
 
 def answers(
-    bank: Engine, asked: Sequence[tuple[str, Ask]], rules: BranchRules = NO_RULES
+    bank: Engine, questions: Sequence[tuple[str, Ask]], rules: BranchRules = NO_RULES
 ) -> list[Answer]:
     """What each question of an agent finds. One search answers all that want the same.
 
@@ -488,10 +488,10 @@ def answers(
     The kinds of an agent's questions are answered in the order in which this agent first asked
     them, so what counts as used first does not depend on which other agents the bank has.
     """
-    result: list[Answer | None] = [None] * len(asked)
+    result: list[Answer | None] = [None] * len(questions)
     batches: dict[tuple[int, _Kind], list[int]] = {}
     kinds_of: dict[str, dict[_Kind, int]] = {}
-    for place, (agent, ask) in enumerate(asked):
+    for place, (agent, ask) in enumerate(questions):
         try:
             _check(bank, ask)
         except InvalidInput as error:
@@ -503,8 +503,8 @@ def answers(
     for key in sorted(batches, key=itemgetter(0)):
         (limit, cold, with_groups, session), places = key[1], batches[key]
         request = SearchRequest(
-            [asked[place][0] for place in places],
-            [asked[place][1].query for place in places],
+            [questions[place][0] for place in places],
+            [questions[place][1].query for place in places],
             *bank.limits_of(limit, None),
             only=parse_filter(session=session),
             with_cold=cold,
@@ -513,7 +513,7 @@ def answers(
         )
         given = _on_boards(bank, request, rules) if with_groups else _own(bank, request)
         for place, hits in zip(places, given, strict=True):
-            agent, ask = asked[place]
+            agent, ask = questions[place]
             if cold:
                 recalled(bank, agent, ask.query, hits)
             result[place] = Answer(ask, hits)

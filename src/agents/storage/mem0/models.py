@@ -305,18 +305,18 @@ class ChatModel:
                 "the agents' policy asks an LLM and none is configured",
                 hint="set llm.base_url and llm.model, or llm.provider (local, or one of mem0's)",
             )
-        own = self._settings
+        settings = self._settings
         sampled = {
-            "temperature": own.temperature,
-            "top_p": own.top_p,
-            "max_tokens": own.max_tokens,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "max_tokens": settings.max_tokens,
         }
         known = {name: value for name, value in sampled.items() if value is not None}
         with self._lock:
             if self._model is not None:
                 return
             try:
-                model = _make_llm(replace(own, config={**known, **own.config}))
+                model = _make_llm(replace(settings, config={**known, **settings.config}))
             except Exception as error:  # noqa: BLE001 - each provider has errors of its own
                 why = self._without_secrets(error)
                 raise SimulationError(

@@ -137,19 +137,19 @@ def _lasting(found: "Study") -> list[dict[str, Any]]:
     ]
 
 
-def _tell_spread(found: "Spread", as_json: bool) -> None:
+def _tell_spread(spread: "Spread", as_json: bool) -> None:
     if as_json:
-        echo_json({**found._asdict(), "table": found.table.to_pylist()})
+        echo_json({**spread._asdict(), "table": spread.table.to_pylist()})
         return
-    say(f"{found.origin}: {found.text or '(forgotten)'}")
-    if found.by == "text":
+    say(f"{spread.origin}: {spread.text or '(forgotten)'}")
+    if spread.by == "text":
         say("nobody told it; these are the agents that have a memory of the same text")
     say(
-        f"{counted(found.holders, 'agent')} had it, it was told {counted(found.tells, 'time')}, "
-        f"R {found.r:.2f}, through {counted(found.depth, 'hand')} at most, "
-        f"half of them had it after {counted(found.half_life, 'tick')}"
+        f"{counted(spread.holders, 'agent')} had it, it was told {counted(spread.tells, 'time')}, "
+        f"R {spread.r:.2f}, through {counted(spread.depth, 'hand')} at most, "
+        f"half of them had it after {counted(spread.half_life, 'tick')}"
     )
-    lines = found.lines()
+    lines = spread.lines()
     for line in lines[:_MOST_LINES]:
         say(f"  {line}")
     if len(lines) > _MOST_LINES:

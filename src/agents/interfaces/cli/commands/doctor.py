@@ -422,14 +422,14 @@ def _incomplete(bank: "MemoryBank") -> list[str]:
     ]
 
 
-def _damage(folder: Path, found: Finding) -> Finding:
+def _damage(folder: Path, finding: Finding) -> Finding:
     """The finding that the journal is damaged, with the agents touched and what can be saved."""
     from ....exchange.salvage import salvage
 
     try:
         saved = salvage(folder)
     except BankDamaged:  # nothing can be read
-        return found
+        return finding
     with saved.bank as bank:
         agents = bank.agents()
         memories = sum(bank.agent(each).count() for each in agents)
@@ -440,7 +440,7 @@ def _damage(folder: Path, found: Finding) -> Finding:
     said += f"; {memories:,} memories of {len(agents):,} agents can be saved, which is {what}"
     export = f"tiermem store export {quote(str(folder))} --salvage --out FILE.jsonl"
     todo = f"save them first with: {export}"
-    return found._replace(said=f"{found.said}; {said}", todo=f"{found.todo}; {todo}")
+    return finding._replace(said=f"{finding.said}; {said}", todo=f"{finding.todo}; {todo}")
 
 
 def _clock(bank: "MemoryBank", folder: Path) -> Findings:
@@ -477,7 +477,7 @@ def _embedder(bank: "MemoryBank") -> Findings:
     yield from embedding(prepare(journal, journal.get("bank"), bank.settings, None)[1])
 
 
-def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Findings:
+def _store(bank: "MemoryBank", folder: Path, cursor: dict[str, Any] | None) -> Findings:
     from ....errors import StoreError
     from ....storage.mem0.package import import_store
     from ....storage.mem0.store import Mem0Store
@@ -487,14 +487,14 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     if bank.settings.store.provider == "none":
         yield Finding("ok", "mem0", "this bank has no store of mem0's: store.provider is none")
         return
-    if kept is None or not max(kept["commit"], kept["writing"]):
+    if cursor is None or not max(cursor["commit"], cursor["writing"]):
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")
         return
     if _holder(folder) is not None:
         yield Finding("ok", "mem0", "not looked at while the bank is open")
         return
     import_store(bank.settings.store.provider)
-    behind = bank.engine.journal.head - kept["commit"]
+    behind = bank.engine.journal.head - cursor["commit"]
     settings, identity = bank.settings.store, bank.engine.journal.get("bank")
     dims = identity["embedder"]["dims"]
     store = Mem0Store(settings, folder.absolute(), dims, identity["id"])
@@ -508,7 +508,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             if wrong.said.startswith("you may not read"):
                 return
     late = f"only readers by mem0 need it: tiermem store sync {quote(str(folder))}"
-    if kept["stale"]:  # the next sync makes it anew, whatever it is
+    if cursor["stale"]:  # the next sync makes it anew, whatever it is
         yield Finding("warning", "mem0", "mem0's store is of another time", late)
         return
     with TemporaryFolder("doctor") as scratch:
@@ -520,9 +520,9 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         damage = None
         try:
             if store.path is not None:
-                damage = store.probe(0 if behind else kept["rows"])
+                damage = store.probe(0 if behind else cursor["rows"])
             if damage is None:
-                store.open(written=kept["commit"] > 0)
+                store.open(written=cursor["commit"] > 0)
                 if store.path is not None:
                     damage = _differing(bank, store.rows(), is_in_step=not behind)
         except StoreError as error:
@@ -534,7 +534,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     elif behind:
         yield Finding("warning", "mem0", f"mem0's store is {behind:,} commits behind", late)
     else:
-        yield Finding("ok", "mem0", f"{settings.provider}, {kept['rows']:,} memories, in step")
+        yield Finding("ok", "mem0", f"{settings.provider}, {cursor['rows']:,} memories, in step")
 
 
 def _differing(

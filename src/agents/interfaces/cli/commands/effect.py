@@ -157,23 +157,23 @@ def _say_cost(cost: "Cost", as_json: bool) -> None:
         say("no language model is asked")
 
 
-def _tell(found: "Effect", out: Path | None) -> None:
+def _tell(result: "Effect", out: Path | None) -> None:
     from ....simulation.effects.chance import placebo_told, verdicts
 
-    for words in found.words:
+    for words in result.words:
         say(f"changed: {words}")
-    many = any(row["n"] > 1 for row in found.statistics)
+    many = any(row["n"] > 1 for row in result.statistics)
     table(
-        f"the difference after tick {found.until}",
-        [_line(row, found, many) for row in found.statistics],
+        f"the difference after tick {result.until}",
+        [_line(row, result, many) for row in result.statistics],
     )
-    for verdict in verdicts(found.statistics):
+    for verdict in verdicts(result.statistics):
         say(verdict)
-    if found.placebo is not None:
-        say(placebo_told(found.placebo))
-    for note in found.notes:
+    if result.placebo is not None:
+        say(placebo_told(result.placebo))
+    for note in result.notes:
         say(f"note: {note}")
-    first = found.parted
+    first = result.parted
     if first is None:
         say("no decision differs")
     else:
@@ -182,12 +182,12 @@ def _tell(found: "Effect", out: Path | None) -> None:
         say(f"  changed:   {'; '.join(first.changed) or 'nothing'}")
         for text in first.missed:
             say(f"  it was given then, and not now: {short(text)}")
-    say(f"it reached {counted(len(found.reached), 'agent')}")
-    for each in found.reached[:_MOST_REACHED]:
+    say(f"it reached {counted(len(result.reached), 'agent')}")
+    for each in result.reached[:_MOST_REACHED]:
         through = f" through {', '.join(each.through)}" if each.through else ""
         did = "" if each.decided is None else f", decided otherwise in tick {each.decided}"
         say(f"  tick {each.tick}: {each.agent}{through}{did}")
-    for line in found.missing:
+    for line in result.missing:
         say(f"left out: {line}")
     if out is not None:
         say(f"report in {out / 'report.html'}")

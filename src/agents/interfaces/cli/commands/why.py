@@ -78,9 +78,9 @@ def why(
         _tell(told, idle, calls, everything=everything, ids=ids)
 
 
-def _tell(found: "Decision", idle: str, calls: list[str], *, everything: bool, ids: bool) -> None:
-    say(f"{found.agent} in tick {found.tick}")
-    for name, texts in _seen(found).items():
+def _tell(decided: "Decision", idle: str, calls: list[str], *, everything: bool, ids: bool) -> None:
+    say(f"{decided.agent} in tick {decided.tick}")
+    for name, texts in _seen(decided).items():
         for text in texts:
             say(f"  {name:<9} {text}")
     rows = [
@@ -93,10 +93,10 @@ def _tell(found: "Decision", idle: str, calls: list[str], *, everything: bool, i
             "id": shown_id(each.id, whole=ids),
             "memory": each.text,
         }
-        for each in found.given
+        for each in decided.given
     ]
     table(f"given: {counted(len(rows), 'memory', 'memories')}, in this order", rows)
-    if everything and found.not_given:
+    if everything and decided.not_given:
         rest = [
             {
                 "why": row.reason,
@@ -105,15 +105,15 @@ def _tell(found: "Decision", idle: str, calls: list[str], *, everything: bool, i
                 "id": shown_id(row.memory.id, whole=ids),
                 "memory": row.memory.content,
             }
-            for row in found.not_given
+            for row in decided.not_given
         ]
         table("not given", rest)
-    elif found.not_given:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in found.reasons().items())
+    elif decided.not_given:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in decided.reasons().items())
         say(f"not given: {reasons}; --all lists them")
-    if found.note:
-        say(found.note)
-    for question in found.asked:
+    if decided.note:
+        say(decided.note)
+    for question in decided.asked:
         where = " among cold memories, too" if question.cold else ""
         where = " among its groups' boards, too" if question.groups else where
         if question.session is not None:
@@ -126,15 +126,15 @@ def _tell(found: "Decision", idle: str, calls: list[str], *, everything: bool, i
             # The last digits would be those of a memory of the agent's own.
             identifier = each.id if on else shown_id(each.id, whole=ids)
             say(f"  found {each.score:.4f} {identifier} {each.text}{on}")
-    for line in _deeds(found, idle):
+    for line in _deeds(decided, idle):
         say(line)
-    for text in found.told:
+    for text in decided.told:
         say(f"others told it: {text}")
-    for text in found.saved:
+    for text in decided.saved:
         say(f"saved before its context was compacted: {text}")
-    for text in found.insights:
+    for text in decided.insights:
         say(f"concluded: {text}")
-    for number, exchange in enumerate(found.exchanges, start=1):
+    for number, exchange in enumerate(decided.exchanges, start=1):
         say(f"call {number}: {calls[number - 1]}")
         say(f"prompt {number}:")
         for message in exchange.messages:
