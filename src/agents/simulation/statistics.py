@@ -1,8 +1,8 @@
 """Means over seeds and differences between runs of the same seed, with the evidence for them.
 
-Every interval is Student's. ``make bench WHAT=calibration`` measures how often it finds a
-difference between runs that differ by chance alone; docs/architecture/statistics.md tells why it is
-no bootstrap.
+Every interval of a mean is Student's, and where values are too skewed for it, the median has one,
+too. ``make bench WHAT=calibration`` measures how often a difference is found between runs that
+differ by chance alone; docs/architecture/statistics.md tells why it is no bootstrap.
 """
 
 import math
@@ -14,6 +14,8 @@ from ..memory.words import number
 FEWEST_SEEDS = 3
 """Fewer values say nothing about others, and have no interval."""
 LEVEL = 0.95
+ALPHA = 0.05
+"""How often a sweep without any difference may show one: 1 − :data:`LEVEL`."""
 _POWER = 0.8
 _MOST_SEEDS = 1_000_000
 _AS_NORMAL = 1_000
@@ -21,6 +23,14 @@ _LARGEST_EFFECT = 100.0
 """Three seeds show it; SciPy gives no power beyond."""
 _ROUNDING = 1e-12
 """Values that differ by less, compared with their size, differ by rounding alone."""
+UNEVEN = 3.0
+"""One side's deviation, as a multiple of the other's, from which their shapes are not alike."""
+WIDER = 4
+"""How much further a skewed mean must lie from zero than Student's test asks."""
+_MANY = 30
+"""So many seeds show whether a side is skewed."""
+_EXACT_FLIPS = 12
+_FLIPS = 10_000
 
 
 class Interval(NamedTuple):
@@ -84,11 +94,11 @@ def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.
     return Difference(n, mean, mean - reach, mean + reach, p, deviation)
 
 
-def equivalence(difference: Interval | Difference, margin: float) -> float:
+def equivalence(difference: Interval | Difference, margin: float, level: float = LEVEL) -> float:
     """The p value of two one-sided tests (TOST).
 
     How probable a mean this near to zero is, if the true one is ``margin`` away from it. The mean's
-    interval is one of :data:`LEVEL`. Without an interval p is 1: equal values do not tell how far
+    interval is one of ``level``. Without an interval p is 1: equal values do not tell how far
     away another seed's is.
     """
     if not (math.isfinite(margin) and margin > 0):
@@ -98,8 +108,121 @@ def equivalence(difference: Interval | Difference, margin: float) -> float:
         return 1.0
     from scipy.special import stdtr, stdtrit
 
-    error = reach / stdtrit(n - 1, (1 + LEVEL) / 2)
+    error = reach / stdtrit(n - 1, (1 + level) / 2)
     return _stable(stdtr(n - 1, -(margin - abs(difference.mean)) / error))
+
+
+class Median(NamedTuple):
+    """A median of ``n`` values with its interval, which no shape of the values makes wrong."""
+
+    n: int
+    median: float
+    low: float
+    high: float
+    p: float
+    """The sign test's: how probable so many values on one side of zero are, by chance alone."""
+
+
+def median_test(values: Sequence[float], level: float = LEVEL) -> Median:
+    """The median of ``values``, the interval between two of them, and the sign test against zero.
+
+    Values of zero are on neither side. The interval is infinite below six values.
+
+    >>> median_test([1.0, 2.0, 3.0, 4.0, 5.0, 60.0])[1:4]
+    (3.5, 1.0, 60.0)
+    """
+    from scipy.special import bdtr
+
+    ordered = sorted(map(float, values))
+    n, half = len(ordered), len(ordered) // 2
+    middle = ordered[half] if n % 2 else (ordered[half - 1] + ordered[half]) / 2
+    outside = -1  # how many values may lie outside at each end
+    while outside + 1 < half and 2 * bdtr(outside + 1, n, 0.5) <= 1 - level:
+        outside += 1
+    ends = (ordered[outside], ordered[n - 1 - outside]) if outside >= 0 else (-math.inf, math.inf)
+    above, below = (sum(sign * value > 0 for value in ordered) for sign in (1, -1))
+    fewer = min(above, below)
+    p = _stable(min(1.0, 2 * bdtr(fewer, above + below, 0.5))) if above + below else 1.0
+    return Median(n, middle, *ends, p)
+
+
+def permutation_p(differences: Sequence[float]) -> float:
+    """How probable a sum at least this far from zero is, if each pair's sides could be exchanged.
+
+    Up to twelve differences all exchanges are tried, and of more a seeded sample of 10,000.
+    """
+    import numpy as np
+
+    n = len(differences)
+    if n <= _EXACT_FLIPS:
+        numbers = np.arange(2**n)
+        flips = np.stack([(numbers >> place) & 1 for place in range(n)])
+    else:
+        flips = np.random.default_rng(0).integers(0, 2, size=(n, _FLIPS - 1))
+    sums = np.zeros(flips.shape[1])
+    for value, flip in zip(differences, flips, strict=True):  # one after the other: one order
+        sums += np.where(flip, value, -value)
+    seen = abs(math.fsum(differences)) * (1 - 1e-9)
+    as_far = int(np.count_nonzero(np.abs(sums) >= seen))
+    return as_far / 2**n if n <= _EXACT_FLIPS else (as_far + 1) / _FLIPS
+
+
+def skewness(values: Sequence[float]) -> float:
+    """The third moment about the mean, in deviations; 0 for equal values."""
+    n, mean = len(values), math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / n)
+    if deviation <= _ROUNDING * max(map(abs, values)):
+        return 0.0
+    return math.fsum(((value - mean) / deviation) ** 3 for value in values) / n
+
+
+def is_skewed(values: Sequence[float]) -> bool:
+    """Whether ``values`` are too skewed for Student's interval of their mean.
+
+    They are more skewed than one in twenty samples of normal noise, and fewer than 25 times the
+    square of their skewness: with so many, means are nearly normal (Cochran).
+    """
+    n = len(values)
+    if n < FEWEST_SEEDS:
+        return False
+    skew = abs(skewness(values))
+    usual = math.sqrt(6 * (n - 2) / ((n + 1) * (n + 3)))
+    return skew > 2 * usual and n <= 25 * skew**2
+
+
+def has_other_shape(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether differences of these pairs may be so skewed that Student's test is wrong too often.
+
+    They are seen to be; or one side varies three times as much as the other, and so few seeds do
+    not show whether it is skewed.
+    """
+    gaps = [a - b for a, b in zip(one, other, strict=True)]
+    if len(gaps) < FEWEST_SEEDS:
+        return False
+    least, most = sorted(map(_deviation, (one, other)))
+    if most > UNEVEN * least and (len(gaps) < _MANY or len(gaps) <= 25 * skewness(gaps) ** 2):
+        return True
+    return is_skewed(gaps)
+
+
+def _deviation(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return deviation if deviation > _ROUNDING * max(map(abs, values)) else 0.0
+
+
+def share_of_look(number: int, looks: int | None) -> float:
+    """How much of the 5 % the look of this number may spend.
+
+    Of ``looks`` registered ones each has an equal part, and later ones have nothing. Without a
+    number of looks each has half of what is left, so that there is always some.
+
+    >>> [share_of_look(number, None) for number in (1, 2, 3)]
+    [0.025, 0.0125, 0.00625]
+    """
+    if looks is None:
+        return math.ldexp(ALPHA, -number)
+    return ALPHA / looks if number <= looks else 0.0
 
 
 def _stable(value: float) -> float:
@@ -118,7 +241,7 @@ def may_differ(n: int, level: float = LEVEL) -> float:
     return 1 - math.pow(1 - level, 1 / n)
 
 
-def seeds_to_show(difference: Difference, alpha: float = 1 - LEVEL) -> int | None:
+def seeds_to_show(difference: Difference, alpha: float = ALPHA) -> int | None:
     """How many seeds would show a difference of this size and deviation, four times out of five.
 
     The estimate is as rough as the size and the deviation that it comes from. None: there is no
@@ -140,6 +263,23 @@ def seeds_to_show(difference: Difference, alpha: float = 1 - LEVEL) -> int | Non
         if missed <= 1 - _POWER:
             break
         seeds += 1
+    return seeds if seeds <= _MOST_SEEDS else None
+
+
+def seeds_for_median(differences: Sequence[float], alpha: float = ALPHA) -> int | None:
+    """How many seeds would show by the sign test that most seeds differ as these do.
+
+    None: as many of these lie above zero as below.
+    """
+    above, below = (sum(sign * value > 0 for value in differences) for sign in (1, -1))
+    if above == below or alpha <= 0:
+        return None
+    from scipy.special import ndtri
+
+    share = (max(above, below) + 0.5) / (above + below + 1)
+    reach = ndtri(1 - alpha / 2) / 2 + ndtri(_POWER) * math.sqrt(share * (1 - share))
+    # Equal signs alone must be rare enough.
+    seeds = max(math.ceil((reach / (share - 0.5)) ** 2), math.ceil(math.log2(2 / alpha)))
     return seeds if seeds <= _MOST_SEEDS else None
 
 
@@ -167,14 +307,20 @@ def _by_size(ps: Sequence[float]) -> list[tuple[int, int]]:
 
 
 def summarise(
-    rows: Sequence[Mapping[str, Any]], keys: Sequence[str], metrics: Sequence[str]
+    rows: Sequence[Mapping[str, Any]],
+    keys: Sequence[str],
+    metrics: Sequence[str],
+    *,
+    level: float = LEVEL,
+    shapes: bool = False,
 ) -> list[dict[str, Any]]:
     """``n``, ``mean``, ``low`` and ``high`` of each metric, per group of rows with equal ``keys``.
 
     Groups come in the order in which they first appear, metrics in the order given. ``n`` counts
     the finite values; None, infinity and NaN are left out. A metric without finite values in a
     group has no row. ``low`` and ``high`` are None where the values give no interval: fewer than
-    three, or equal ones.
+    three, or equal ones. With ``shapes``, each also has its median with an interval, and whether
+    it :func:`is_skewed`.
     """
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -185,15 +331,26 @@ def summarise(
             values = [value for row in members if (value := _value(row, metric)) is not None]
             if values:
                 where = {key: members[0][key] for key in keys}
-                summaries.append({**where, "metric": metric, **_columns(mean_interval(values))})
+                columns = _columns(mean_interval(values, level=level))
+                if shapes:
+                    columns |= _median_columns(median_test(values, level), is_skewed(values))
+                summaries.append({**where, "metric": metric, **columns})
     return summaries
 
 
 def _columns(interval: Interval | Difference) -> dict[str, Any]:
     """An interval for a table, in which nothing is infinite."""
     ends = {"low": interval.low, "high": interval.high}
-    known = {name: end if math.isfinite(end) else None for name, end in ends.items()}
-    return {"n": interval.n, "mean": interval.mean, **known}
+    return {"n": interval.n, "mean": interval.mean, **_finite(ends)}
+
+
+def _median_columns(median: Median, skewed: bool) -> dict[str, Any]:
+    ends = _finite({"median_low": median.low, "median_high": median.high})
+    return {"skewed": skewed, "median": median.median, **ends}
+
+
+def _finite(ends: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: end if math.isfinite(end) else None for name, end in ends.items()}
 
 
 def interval_of(row: Mapping[str, Any]) -> Interval:
@@ -223,6 +380,9 @@ def differences(
     baseline: Any,
     variant: str = "variant",
     pair: str = "seed",
+    shapes: bool = False,
+    alpha: float = ALPHA,
+    alpha_next: float | None = None,
 ) -> list[dict[str, Any]]:
     """The difference of every other variant from ``baseline``, in rows like :func:`summarise`.
 
@@ -231,9 +391,16 @@ def differences(
     counterpart are left out. ``baseline`` may also be a mapping of columns to values: these columns
     take the place of ``variant``.
 
-    ``p`` is of the paired t test; ``p_holm`` is corrected for all comparisons that are returned;
-    ``seeds_needed`` is :func:`seeds_to_show` for a ``p_holm`` of 0.05. Without an interval all
-    three are None.
+    ``p`` is of the paired t test; ``p_holm`` is corrected for all comparisons that are returned,
+    and for spending only ``alpha`` of the 5 %: a difference is one at 0.05 whatever ``alpha`` is,
+    and nothing is where it is 0. ``seeds_needed`` is :func:`seeds_to_show` for that, at a next look
+    that spends ``alpha_next``. Without an interval all three are None.
+
+    With ``shapes``, rows also have the median of the differences, its interval, ``p_median`` (sign
+    test) and ``p_permutation``. Where a difference is ``skewed`` (:func:`has_other_shape`), two
+    tests share ``p_holm``: the sign test of its median, and Student's of a mean that lies
+    :data:`WIDER` times nearer to zero. ``judged`` says which shows more, and ``seeds_needed`` is of
+    the sign test.
     """
     base = baseline if isinstance(baseline, Mapping) else {variant: baseline}
     here = _place(base, list(base))
@@ -243,30 +410,78 @@ def differences(
         other = bases.get(_place(row, (*keys, pair)))
         if other is not None and _place(row, list(base)) != here:
             groups.setdefault(_place(row, (*base, *keys)), []).append((row, other))
-    result, tested = [], []
+    result, tested = [], list[_Tested]()
+    level = 1 - alpha if alpha else LEVEL
     for pairs in groups.values():
         for metric in metrics:
             both = [(_value(row, metric), _value(other, metric)) for row, other in pairs]
             known = [(a, b) for a, b in both if a is not None and b is not None]
             if known:
-                size = max(abs(value) for values in known for value in values)
-                tested.append(student_test([a - b for a, b in known], size=size))
+                own = _test_pairs(known, level, shapes)
                 where = {key: pairs[0][0][key] for key in (*base, *keys)}
-                result.append({**where, "metric": metric, **_columns(tested[-1])})
-    return _with_evidence(result, tested)
+                tested.append(own)
+                result.append({**where, "metric": metric, **_columns(own.mean), **own.shape})
+    return _with_evidence(result, tested, alpha, alpha if alpha_next is None else alpha_next)
+
+
+class _Tested(NamedTuple):
+    """What one comparison's pairs say."""
+
+    gaps: Sequence[float]
+    mean: Difference
+    shape: Mapping[str, Any]
+    """The columns of the median, if they were asked for."""
+
+    @property
+    def p(self) -> float:
+        """The evidence; where the mean can't be trusted, that of two tests together."""
+        if not self.shape.get("skewed"):
+            return self.mean.p
+        return min(1.0, 2 * min(_wide_p(self.mean), self.shape["p_median"]))
+
+    def seeds_needed(self, alpha: float) -> int | None:
+        if alpha <= 0:
+            return None
+        if self.shape.get("skewed"):
+            return seeds_for_median(self.gaps, alpha / 2)
+        return seeds_to_show(self.mean, alpha)
+
+
+def _wide_p(difference: Difference) -> float:
+    from scipy.special import stdtr
+
+    n, mean = difference.n, difference.mean
+    return 2 * _stable(stdtr(n - 1, -abs(mean) * math.sqrt(n) / difference.deviation / WIDER))
+
+
+def _test_pairs(pairs: Sequence[tuple[float, float]], level: float, shapes: bool) -> _Tested:
+    gaps = [a - b for a, b in pairs]
+    mean = student_test(gaps, level, max(abs(value) for values in pairs for value in values))
+    if not shapes:
+        return _Tested(gaps, mean, {})
+    skewed = math.isfinite(mean.low) and has_other_shape(*zip(*pairs, strict=True))
+    median = median_test(gaps, level)
+    is_median = skewed and median.p <= _wide_p(mean)
+    evidence = {
+        "judged": "median" if is_median else "mean",
+        "p_median": median.p if math.isfinite(mean.low) else None,
+        "p_permutation": permutation_p(gaps) if skewed else None,
+    }
+    return _Tested(gaps, mean, {**_median_columns(median, skewed), **evidence})
 
 
 def _with_evidence(
-    rows: list[dict[str, Any]], tested: Sequence[Difference]
+    rows: list[dict[str, Any]], tested: Sequence[_Tested], alpha: float, alpha_next: float
 ) -> list[dict[str, Any]]:
     ps = [each.p for each in tested]
     corrected = holm(ps)
     for left, index in _by_size(ps):
+        spent = min(1.0, corrected[index] * (ALPHA / alpha)) if alpha else 1.0
         is_tested = rows[index]["low"] is not None
         rows[index] |= {
-            "p": ps[index] if is_tested else None,
-            "p_holm": corrected[index] if is_tested else None,
-            "seeds_needed": seeds_to_show(tested[index], (1 - LEVEL) / left),
+            "p": tested[index].mean.p if is_tested else None,
+            "p_holm": spent if is_tested else None,
+            "seeds_needed": tested[index].seeds_needed(alpha_next / left),
         }
     return rows
 

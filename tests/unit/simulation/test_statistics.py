@@ -1,21 +1,27 @@
 """Means over seeds and their intervals."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp, ttest_rel
+from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
 from agents.simulation.statistics import (
     Difference,
     Interval,
     differences,
     equivalence,
+    has_other_shape,
     holm,
     may_differ,
     mean_interval,
+    median_test,
+    permutation_p,
+    seeds_for_median,
     seeds_to_show,
+    share_of_look,
     summarise,
 )
 
@@ -26,12 +32,12 @@ def rows(*cells: tuple[str, int, int, float | None]) -> list[dict[str, object]]:
     return [{"variant": v, "limit": at, "seed": s, "loss": loss} for v, at, s, loss in cells]
 
 
-def gap_of(one: list[float], other: list[float]) -> dict[str, Any]:
+def gap_of(one: list[float], other: list[float], **how: Any) -> dict[str, Any]:
     table = rows(
         *(("base", 1, seed, value) for seed, value in enumerate(one)),
         *(("new", 1, seed, value) for seed, value in enumerate(other)),
     )
-    (gap,) = differences(table, ["limit"], ["loss"], baseline="base")
+    (gap,) = differences(table, ["limit"], ["loss"], baseline="base", **how)
     return gap
 
 
@@ -361,3 +367,107 @@ def test_a_setting_that_is_a_list_can_be_a_grid_value() -> None:
     (row,) = summarise(table, ["variant", "boosts"], ["loss"])
 
     assert (row["boosts"], row["n"]) == ([0.3, 0.1], 2)
+
+
+# Shapes
+
+
+def test_the_interval_of_a_median_lies_between_two_values() -> None:
+    # Of ten values, the second and the ninth enclose the median in 97.9 % of cases.
+    found = median_test([1, 2, 3, 4, 5, 6, 7, 8, 9, -10])
+
+    assert (found.median, found.low, found.high) == (4.5, 1, 8)
+    assert found.p == pytest.approx(binomtest(1, 10).pvalue)
+    assert median_test([1.0] * 5).low == -math.inf
+
+
+@pytest.mark.parametrize("seeds", [6, 12, 20])
+def test_a_permutation_exchanges_the_sides_of_each_pair(seeds: int) -> None:
+    rng = np.random.default_rng(seeds)
+    gaps = (rng.normal(size=seeds) + 0.5).tolist()
+
+    flips = np.where(rng.random((200_000, seeds)) < 0.5, -1, 1)
+    as_far = np.abs((flips * np.array(gaps)).sum(axis=1)) >= abs(sum(gaps)) * (1 - 1e-9)
+    assert permutation_p(gaps) == pytest.approx(as_far.mean(), abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([5.0] * 10, [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 11], True),  # one side does not vary
+        ([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 11], [3.0, 1, 2, 7, 6, 5, 9, 4, 11, 8], False),
+        ([0.0] * 9 + [100.0], list(np.linspace(0, 30, 10)), True),  # differences are skewed
+        ([5.0, 5.0], [1.0, 9.0], False),  # too few to say anything
+        ([5.0] * 40, list(np.linspace(0, 10, 40)), False),  # many, and not skewed
+    ],
+)
+def test_another_shape_is_noticed(one: list[float], other: list[float], expected: bool) -> None:
+    assert has_other_shape(one, other) is expected
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("seeds", [10, 5, 30])
+@pytest.mark.parametrize("width", [1.0, 1.5])
+def test_a_constant_is_seldom_called_another_mean_than_skewed_numbers(
+    seeds: int, width: float
+) -> None:
+    rng = np.random.default_rng(seeds)
+    mean = math.exp(width**2 / 2)
+    found = []
+    for values in rng.lognormal(0.0, width, size=(300, seeds)).tolist():
+        table = rows(
+            *(("base", 1, seed, mean) for seed in range(seeds)),
+            *(("new", 1, seed, value) for seed, value in enumerate(values)),
+        )
+        found += differences(table, ["limit"], ["loss"], baseline="base", shapes=True)
+
+    assert sum(each["p"] <= 0.05 for each in found) > 20  # the t test's mistakes
+    clear = [each for each in found if each["p_holm"] <= 0.05]
+    assert sum(each["judged"] == "mean" for each in clear) <= 25
+
+
+def test_a_constant_far_below_all_of_six_skewed_numbers_differs_from_their_mean() -> None:
+    found = gap_of([0.0] * 6, [231.0, 245, 238, 240, 236, 243], shapes=True)
+
+    assert (found["skewed"], found["judged"]) == (True, "mean")
+    assert found["p_holm"] < 0.001
+
+
+def test_seeds_for_a_median_are_those_of_the_sign_test() -> None:
+    # 80 % of seeds above zero: printed tables have 20 to 25 seeds for a power of 80 %.
+    assert 18 <= (seeds_for_median([1.0] * 80 + [-1.0] * 20) or 0) <= 26
+    assert seeds_for_median([1.0, -1.0]) is None
+    assert seeds_for_median([1.0] * 6, alpha=0.0) is None
+
+
+@pytest.mark.parametrize("looks", [None, 1, 3])
+def test_looks_never_spend_more_than_five_percent(looks: int | None) -> None:
+    shares = [share_of_look(number, looks) for number in range(1, 60)]
+
+    assert sum(shares) <= 0.05 * (1 + 1e-12)
+    assert all(one >= other for one, other in pairwise(shares))
+
+
+@pytest.mark.again
+def test_following_seeds_needed_seldom_finds_a_difference_in_noise() -> None:
+    rng = np.random.default_rng(11)
+    found = 0
+    for _ in range(200):
+        one, other = rng.normal(size=(2, 100)).tolist()
+        seeds = 10
+        for look in range(1, 8):
+            table = rows(
+                *(("base", 1, seed, value) for seed, value in enumerate(one[:seeds])),
+                *(("new", 1, seed, value) for seed, value in enumerate(other[:seeds])),
+            )
+            (row,) = differences(
+                table, ["limit"], ["loss"], baseline="base",
+                alpha=share_of_look(look, None), alpha_next=share_of_look(look + 1, None),
+            )  # fmt: skip
+            if row["p_holm"] <= 0.05 or seeds == 100:
+                found += row["p_holm"] <= 0.05
+                break
+            seeds = min(100, max(seeds + 1, row["seeds_needed"] or 100))
+
+    # With 5 % at each look some 20 of 200 are found; of 5 %, more than 17 come once in 30 times.
+    assert found <= 17

@@ -10,12 +10,45 @@ from shlex import quote
 from typing import Any
 
 from ...memory.words import counted, number, signed
-from ..statistics import FEWEST_SEEDS, Interval, in_words, interval_of
+from ..statistics import FEWEST_SEEDS, WIDER, Interval, in_words, interval_of
 from . import html as page
 from . import plots
 
 _MOST_CELLS = 1_000
 _CLEAR = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which look at a sweep's results this is, and what was registered before its first run."""
+
+    number: int = 1
+    looks: int | None = 1
+    """How many were registered; without a number there may always be more."""
+    alpha: float = 0.05
+    """The part of the 5 % that this look spends; nothing, if the registered looks are over."""
+    alpha_next: float = 0.05
+    primary: str | None = None
+    seeds: Sequence[int] = ()
+    """How many seeds each look saw."""
+    hash: str = ""
+    is_registered: bool = False
+    deviations: Sequence[str] = ()
+
+    @property
+    def verdict(self) -> str:
+        """Whether the sweep is what was registered, in words."""
+        if self.deviations:
+            return counted(len(self.deviations), "deviation")
+        return "as registered" if self.is_registered else "not registered"
+
+    @property
+    def spent(self) -> str:
+        """What this look spends, in words."""
+        of = f" of {self.looks}" if self.looks is not None else ""
+        if not self.alpha:
+            return f"look {self.number}{of}: the 5 % are spent"
+        return f"look {self.number}{of} spends {number(100 * self.alpha, 2)} % of the 5 %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +75,7 @@ class SweepResults:
     """Where the report of a run is, by the run's ``cell``."""
     inspectors: Mapping[str, str] = field(default_factory=dict)
     """Where the exported inspector of a run is, by the run's ``cell``."""
+    look: Look = field(default_factory=Look)
     has_runs: bool = False
     """Whether the sweep's folder keeps runs that can be looked into."""
 
@@ -57,15 +91,17 @@ def render_sweep(results: SweepResults) -> str:
         "baseline": arm_of(results.baseline, results.baseline) or None,
         "seeds": len(results.seeds),
         "runs": len(results.rows),
+        "registration": results.look.verdict,
     }
     body = [
         page.headline("TierMem sweep", results.name),
         f'<p class="lead">{page.escape(results.question)}</p>',
         page.definitions({name: value for name, value in facts.items() if value is not None}),
         _answers(results),
+        _registration(results),
         "<h2>Means</h2>",
         page.charts(_interval_chart(results, metric, points, means) for metric in results.metrics),
-        f'<p class="note">{_method(len(results.compared))}</p>',
+        f'<p class="note">{_method(results)}</p>',
     ]
     for metric in results.metrics:
         body.append(f"<h3>{page.escape(metric)}</h3>")
@@ -86,7 +122,17 @@ def is_clear(row: Mapping[str, Any]) -> bool:
     return row["p_holm"] is not None and bool(row["p_holm"] <= _CLEAR)
 
 
-def missing(row: Mapping[str, Any]) -> str:
+def is_skewed(row: Mapping[str, Any]) -> bool:
+    """Whether Student's interval of the mean can't be trusted."""
+    return bool(row.get("skewed"))
+
+
+def judges_median(row: Mapping[str, Any]) -> bool:
+    """Whether a difference is one of medians, and nothing is said of means."""
+    return row.get("judged") == "median"
+
+
+def missing(row: Mapping[str, Any], look: Look | None = None) -> str:
     """What more seeds would show, if a comparison is not clear."""
     if is_clear(row):
         return ""
@@ -95,25 +141,69 @@ def missing(row: Mapping[str, Any]) -> str:
     if _is_alike(row):
         return in_words(interval_of(row))
     needed = row["seeds_needed"]
+    if row["mean"] == 0 and needed is None:
+        return "equal on average"
+    if look is not None and not look.alpha_next:
+        return "no look is left: a sweep of other seeds would tell"
     if needed is None:
-        return "equal on average" if row["mean"] == 0 else "more seeds than can be run"
+        return "more seeds than can be run"
     if needed <= row["n"]:
         return "on the edge: more seeds would tell"
     return f"about {counted(needed - row['n'], 'more seed')} would show it"
 
 
-def _method(comparisons: int) -> str:
+def _method(results: SweepResults) -> str:
+    look, comparisons = results.look, len(results.compared)
+    level = number(100 * (1 - (look.alpha or _CLEAR)), 4)
+    over = f" ({level} % at this look)" if level != "95" else ""
     means = (
-        "Bars and ranges are 95 % intervals over the seeds, by Student's method. Equal values "
-        "have none: after n of them, up to 1 − 0.05^(1/n) of other seeds may differ."
+        f"Bars and ranges are 95 % intervals over the seeds{over}, by Student's method. Equal "
+        "values have none: after n of them, up to 1 − 0.05^(1/n) of other seeds may differ."
     )
+    if any(map(is_skewed, [*results.statistics, *results.compared])):
+        means += (
+            " Where values are skewed, or one side varies three times as much as the other, "
+            f"Student's interval is wrong too often. A difference is then one if its mean lies "
+            f"{WIDER} times as far from zero as Student's test asks, or else by its median (sign "
+            "test); what is bold is what differs."
+        )
     if not comparisons:
         return means
+    family = "all " if look.primary is None else "the primary metric's, and the others', of the "
     return (
         f"{means} Differences compare runs of the same seed (paired t test). The p value is "
-        f"corrected for all {counted(comparisons, 'comparison')} of this page by Holm's method; "
-        "where it is at most 0.05, the difference is bold. Missing seeds: with so many more, "
-        "four of five sweeps would show a difference of this size. The size is an estimate, too."
+        f"corrected for {family}{counted(comparisons, 'comparison')} of this page by Holm's "
+        f"method, and for the looks ({look.spent}); where it is at most 0.05, the difference is "
+        "bold. Missing seeds: with so many more, four of five sweeps would show a difference of "
+        "this size. The size is an estimate, too."
+    )
+
+
+def _registration(results: SweepResults) -> str:
+    """What was registered before the first run, and what is otherwise."""
+    look = results.look
+    if not look.hash:
+        return ""
+    said = {
+        "as registered": "The sweep is as registered before its first run.",
+        "not registered": "No primary metric and no number of looks were registered.",
+    }.get(look.verdict, "The sweep is not as registered before its first run:")
+    listed = "".join(f"<li>{page.escape(each)}</li>" for each in look.deviations)
+    seen = ", ".join(map(str, look.seeds))
+    facts = {
+        "primary metric": look.primary,
+        "looks registered": "any number, each with half of what is left of the 5 %"
+        if look.looks is None
+        else str(look.looks),
+        "looks until now": f"{len(look.seeds)}, at {seen} seeds" if look.seeds else None,
+        "this look": look.spent,
+        "hash": look.hash,
+    }
+    known = {name: value for name, value in facts.items() if value is not None}
+    return (
+        f"<h2>Registration</h2><p>{said}</p>"
+        + (f"<ul>{listed}</ul>" if listed else "")
+        + page.definitions(known, code=True)
     )
 
 
@@ -135,7 +225,11 @@ def _answers(results: SweepResults) -> str:
     for row in results.compared:
         sides.setdefault((row["metric"], arm_of(row, results.baseline)), []).append(row)
     rows = [
-        [page.escape(metric), f"<b>{page.escape(arm)}</b>", _compared(sides[metric, arm])]
+        [
+            page.escape(metric),
+            f"<b>{page.escape(arm)}</b>",
+            _compared(sides[metric, arm], results.look),
+        ]
         for metric, arm in sorted(sides, key=lambda side: results.metrics.index(side[0]))
     ]
     base = page.escape(arm_of(results.baseline, results.baseline))
@@ -143,21 +237,27 @@ def _answers(results: SweepResults) -> str:
     return f"<h2>In short</h2>{table}" if rows else ""
 
 
-def _compared(compared: Sequence[Mapping[str, Any]]) -> str:
-    clear = [row["mean"] for row in compared if is_clear(row)]
+def _compared(compared: Sequence[Mapping[str, Any]], look: Look) -> str:
+    clear = [row for row in compared if is_clear(row)]
     said = []
-    for word, sizes in (
-        ("lower", [-mean for mean in clear if mean < 0]),
-        ("higher", [mean for mean in clear if mean > 0]),
-    ):
-        if sizes:
-            ends = dict.fromkeys((number(min(sizes), 3), number(max(sizes), 3)))
-            said.append(f"{word} by {' to '.join(ends)}{_at(len(sizes), len(compared))}")
+    for median in (False, True):
+        gaps = [
+            row["median" if median else "mean"] for row in clear if judges_median(row) is median
+        ]
+        for word, sizes in (
+            ("lower", [-gap for gap in gaps if gap < 0]),
+            ("higher", [gap for gap in gaps if gap > 0]),
+        ):
+            if sizes:
+                ends = dict.fromkeys((number(min(sizes), 3), number(max(sizes), 3)))
+                what = " in the median" if median else ""
+                where = _at(len(sizes), len(compared))
+                said.append(f"{word}{what} by {' to '.join(ends)}{where}")
     alike = [row for row in compared if _is_alike(row)]
     unclear = [row for row in compared if not is_clear(row) and not _is_alike(row)]
     for word, rows in ((_same(alike), alike), ("not clearly different", unclear)):
         if rows:
-            hints = dict.fromkeys(map(missing, rows))
+            hints = dict.fromkeys(missing(row, look) for row in rows)
             why = f": {next(iter(hints))}" if len(hints) == 1 else ""
             said.append(f"{word}{_at(len(rows), len(compared))}{why}")
     return "; ".join(said)
@@ -208,7 +308,8 @@ def _interval_table(
             place = (metric, variant, point)
             if place in means:
                 mean = interval_of(means[place])
-                texts = [_between(mean, widths), *_gap(apart.get(place), widths)]
+                said = _between(mean, widths) + _median(means[place], widths)
+                texts = [said, *_gap(apart.get(place), widths, results.look)]
                 runs = _reports(results, variant, point) or number(mean.n)
                 rows.append([*map(page.escape, (*point, variant)), *texts, runs])
     base = page.escape(arm_of(results.baseline, results.baseline))
@@ -235,14 +336,34 @@ def _widths(intervals: Sequence[Interval]) -> list[float]:
     return [width for width, mean in widths if 1e-9 * abs(mean) < width < math.inf]
 
 
-def _gap(row: Mapping[str, Any] | None, widths: Sequence[float]) -> list[str]:
+def _median(
+    row: Mapping[str, Any], widths: Sequence[float], *, sign: bool = False, bold: bool = False
+) -> str:
+    """The median in place of a mean that can't be trusted, or nothing."""
+    if not is_skewed(row):
+        return ""
+    low, high = row["median_low"], row["median_high"]
+    ends = (-math.inf, math.inf) if low is None else (low, high)
+    median = _between(Interval(row["n"], row["median"], *ends), widths, sign=sign, bold=bold)
+    p = row.get("p_permutation")
+    told = f"; permutation p {_p(p)}" if p is not None else ""
+    return (
+        f'<br><span class="range">skewed; median</span> {median}<span class="range">{told}</span>'
+    )
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else "&lt;0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _gap(row: Mapping[str, Any] | None, widths: Sequence[float], look: Look) -> list[str]:
     """The cells of a comparison: the difference, its p value, and what more seeds would show."""
     if row is None:
         return ["", "", ""]
-    said = _between(interval_of(row), widths, sign=True, bold=is_clear(row))
-    p = row["p_holm"]
-    evidence = "–" if p is None else "&lt;0.001" if p < 0.001 else f"{p:.3f}"
-    return [said, evidence, missing(row)]
+    is_bold = is_clear(row)
+    said = _between(interval_of(row), widths, sign=True, bold=is_bold and not judges_median(row))
+    said += _median(row, widths, sign=True, bold=is_bold and judges_median(row))
+    return [said, _p(row["p_holm"]), missing(row, look)]
 
 
 def _between(

@@ -20,17 +20,18 @@ from ...config.yaml_files import read_yaml, to_yaml
 from ...errors import ConfigError, RunError, RunPaused
 from ...storage.files import lock_folder, make_folder, replace_file
 from ..reports import plots
-from ..reports.sweep_report import SweepResults, arm_of, render_sweep
+from ..reports.sweep_report import Look, SweepResults, arm_of, render_sweep
 from ..runs import outputs
 from ..runs.folder import read_folder
 from ..runs.placement import LOCAL, Placement, check_engine, without_engine
 from ..runs.run import Run
 from ..runs.scenario import code_of
-from ..statistics import differences, interval_of, summarise
+from ..statistics import ALPHA, differences, interval_of, summarise
 from ..whole_folder import strangers
 from ..workers.carriers import KILLED, in_processes
 from ..workers.cells import CASSETTE
 from ..workers.ray_carrier import Cluster
+from . import registration
 from .sweep import Sweep, SweepRun, lasting, shown_value
 
 
@@ -133,25 +134,31 @@ def _opened(sweep: Sweep, planned: SweepRun, folder: Path, keep_runs: bool) -> R
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
 LOCK = "sweep.lock"
 """The file that a process locks while it runs the sweep."""
-_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", LOCK}
+_OURS = {
+    "cells", "plan.yaml", registration.FILE, "results.parquet", "statistics.parquet", "report.html",
+    LOCK,
+}  # fmt: skip
 
 
 def prepare(sweep: Sweep, folder: Path, force: bool) -> None:
     """Make the sweep's folder, or check that the folder is of this sweep.
 
-    With ``force``, a folder of another sweep is replaced.
+    With ``force``, a folder of another sweep is replaced; one of this sweep is made anew, and keeps
+    its registration with the looks, because its runs will be the same.
     """
     text = plan = _HEAD + to_yaml(sweep.to_dict(), sort_keys=True)
     if sweep.question:  # for readers of the folder; it may change when the sweep goes on
         text += to_yaml({"question": sweep.question})
-    made = folder / "plan.yaml"
+    made, registered = folder / "plan.yaml", None
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder} exists and is not a folder", hint="choose another with --out")
     if folder.exists() and any(folder.iterdir()):
         _check_ours(folder, made)
-        if _without_question(made.read_text()) == plan and not force:
+        is_same = _without_question(made.read_text()) == plan
+        if is_same and not force:
             if made.read_text() != text:
                 _write(folder, text)
+            registration.register(sweep, folder, after_runs=_finished_in(folder))
             return
         if not force:
             raise RunError(
@@ -160,8 +167,17 @@ def prepare(sweep: Sweep, folder: Path, force: bool) -> None:
                 hint=ANEW,
             )
         lock_folder(folder, LOCK).release()  # raises if another process runs the sweep
+        if is_same and (folder / registration.FILE).is_file():
+            registered = (folder / registration.FILE).read_bytes()
         shutil.rmtree(folder)
     _write(folder, text)
+    if registered is not None:
+        replace_file(folder / registration.FILE, registered)
+    registration.register(sweep, folder)
+
+
+def _finished_in(folder: Path) -> int:
+    return sum(1 for _ in (folder / "cells").glob("*/summary.json"))
 
 
 def _write(folder: Path, plan: str) -> None:
@@ -296,7 +312,10 @@ def write_results(
 ) -> SweepResults:
     """Write a sweep's results, and give them."""
     rows = _rows(sweep, done)
+    look = registration.look_at(sweep, folder, rows)
     metrics = list(sweep.metrics or _metrics_in(sweep, done))
+    if look.primary is not None:  # the question comes first
+        metrics = list(dict.fromkeys([look.primary, *metrics]))
     baseline = {
         key: shown_value(value, sweep.grid[key]) if key in sweep.grid else value
         for key, value in sweep.baseline.items()
@@ -310,10 +329,11 @@ def write_results(
         grid=list(sweep.grid),
         seeds=list(sweep.seeds),
         rows=rows,
-        statistics=summarise(rows, where, metrics),
+        statistics=summarise(rows, where, metrics, level=1 - (look.alpha or ALPHA), shapes=True),
         metrics=metrics,
         baseline=baseline,
-        compared=differences(rows, same, metrics, baseline=baseline),
+        compared=_compared(rows, same, metrics, baseline, look),
+        look=look,
         reports=_beside(folder, rows, "report.html"),
         inspectors=_beside(folder, rows, "inspector.html"),
         has_runs=bool(_beside(folder, rows, "run.json")),
@@ -331,6 +351,32 @@ def write_results(
             hint="make room and let your user write there; what has run is kept",
         ) from error
     return results
+
+
+def _compared(
+    rows: Sequence[Mapping[str, Any]],
+    keys: Sequence[str],
+    metrics: Sequence[str],
+    baseline: Mapping[str, Any],
+    look: Look,
+) -> list[dict[str, Any]]:
+    """The differences: those of the primary metric are corrected among themselves alone."""
+    families = [
+        [name for name in metrics if (name == look.primary) is first] for first in (True, False)
+    ]
+    return [
+        row
+        for family in families
+        for row in differences(
+            rows,
+            keys,
+            family,
+            baseline=baseline,
+            shapes=True,
+            alpha=look.alpha,
+            alpha_next=look.alpha_next,
+        )
+    ]
 
 
 def _beside(folder: Path, rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, str]:
@@ -360,6 +406,13 @@ _EVIDENCE = {
     "_p": "p",
     "_p_holm": "p_holm",
     "_seeds_needed": "seeds_needed",
+    "_skewed": "skewed",
+    "_judged": "judged",
+    "_median": "median",
+    "_median_low": "median_low",
+    "_median_high": "median_high",
+    "_p_median": "p_median",
+    "_p_permutation": "p_permutation",
 }
 """The ends of the columns of a difference, and where their values are."""
 

@@ -21,7 +21,11 @@ from ..tick.user_code import metrics_of
 
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
-_KEYS = ("scenario", "question", "set", "variants", "grid", "baseline", "seeds", "metrics")
+_KEYS = (
+    "scenario", "question", "registration", "set", "variants", "grid", "baseline", "seeds",
+    "metrics",
+)  # fmt: skip
+_MOST_LOOKS = 100
 _MAKE_A_WORLD = ("simulation", "llm", "reflection", "notes")
 """The sections of the settings of which a world and a policy are made."""
 
@@ -71,6 +75,10 @@ class Sweep:
     """The metrics to show; all of the world's, if the file names none."""
     baseline: Mapping[str, Any]
     """What all others are compared with: ``variant`` or settings of the grid, and their values."""
+    primary: str | None = None
+    """The registered metric that the question is about; the others are secondary."""
+    looks: int | None = None
+    """How many looks at the results are registered; without a number there may always be more."""
     preset: str | None = None
     """A preset that changes the scenario and ``common``; variants and the grid change it."""
 
@@ -140,11 +148,17 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     variants = value.get("variants") or {"scenario": {}}
     grid = value.get("grid") or {}
     common = value.get("set") or {}
+    registration = {} if value.get("registration") is None else value["registration"]
     seeds = value.get("seeds", 10)
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
         seeds = list(range(1, seeds + 1))
     checks: tuple[tuple[str, bool, str], ...] = (
         ("scenario", isinstance(value["scenario"], str), "the path of a scenario"),
+        (
+            "registration",
+            _is_registration(registration),
+            f"a mapping with primary (a metric) or looks (1 to {_MOST_LOOKS}), or both",
+        ),
         ("set", isinstance(common, dict), "settings that all variants change"),
         ("variants", _is_mapping_of(variants, dict), "names with the settings that each changes"),
         ("grid", _is_mapping_of(grid, list), "settings with a list of values for each"),
@@ -174,6 +188,8 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         seeds=seeds,
         metrics=value.get("metrics", ()),
         baseline=_baseline(document, variants, grid),
+        primary=registration.get("primary"),
+        looks=registration.get("looks"),
         preset=preset,
     )
     names = [planned.name for planned in sweep.runs()]
@@ -183,10 +199,11 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
             hint="rename a variant, or leave out a value of grid that is there twice",
         )
     known = _metrics_of(sweep, document.source)
-    for name in sweep.metrics:
+    primary = [] if sweep.primary is None else [("registration", sweep.primary)]
+    for key, name in [*(("metrics", name) for name in sweep.metrics), *primary]:
         if name not in known:
             raise ConfigError(
-                f"{document.place(('metrics',))}: the world has no metric {name!r:.60}",
+                f"{document.place((key,))}: the world has no metric {name!r:.60}",
                 hint=f"it has {', '.join(known)}",
             )
     return sweep
@@ -255,6 +272,14 @@ def _baseline(
             hint=f"name a variant ({', '.join(variants)}), or settings of the grid with a value",
         )
     return {"variant": said}
+
+
+def _is_registration(value: object) -> bool:
+    if not isinstance(value, dict) or not value.keys() <= {"primary", "looks"}:
+        return False
+    looks = value.get("looks", 1)
+    is_number = isinstance(looks, int) and not isinstance(looks, bool)
+    return is_number and 1 <= looks <= _MOST_LOOKS and isinstance(value.get("primary", ""), str)
 
 
 def _is_mapping_of(value: object, kind: type) -> bool:

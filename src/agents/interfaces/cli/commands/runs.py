@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from shlex import quote
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from ....errors import ConfigError, RunPaused
-from ....memory.words import cut
+from ....memory.words import cut, number
 from ....packages import need
 from ..failures import INTERRUPTED, PAUSED, telling
 from ..options import (
@@ -31,7 +32,7 @@ from .effect import Block, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
     from ....config.settings import Settings
-    from ....simulation.reports.sweep_report import SweepResults
+    from ....simulation.reports.sweep_report import Look, SweepResults
     from ....simulation.runs.run import Run
 
 
@@ -509,13 +510,25 @@ def sweep(
         raise Exit(1)
 
 
+def _verdict(row: Mapping[str, Any], look: "Look") -> str:
+    from ....simulation.reports.sweep_report import is_clear, judges_median, missing
+
+    if not is_clear(row):
+        return missing(row, look)
+    return f"the median differs, by {number(row['median'])}" if judges_median(row) else "differs"
+
+
 def _tell_sweep(results: "SweepResults") -> None:
     """Print a sweep's question, its means, and what differs from the baseline."""
-    from ....simulation.reports.sweep_report import arm_of, is_clear, missing
+    from ....simulation.reports.sweep_report import arm_of
     from ....simulation.statistics import in_words, interval_of
 
     if results.question:
         say(results.question)
+    look = results.look
+    say(f"{look.verdict}; {look.spent}")
+    for each in look.deviations:
+        say(f"  {each}")
     variant = ["variant"] if len(results.variants) > 1 else []
     where = [*variant, *results.grid, "metric"]
     means = [
@@ -534,7 +547,7 @@ def _tell_sweep(results: "SweepResults") -> None:
             "difference": row["mean"],
             "95 %": "–" if row["low"] is None else in_words(interval_of(row)),
             "p (Holm)": row["p_holm"],
-            "so": "differs" if is_clear(row) else missing(row),
+            "so": _verdict(row, look),
         }
         for row in results.compared
     ]
