@@ -437,7 +437,7 @@ class _Tested(NamedTuple):
         """The evidence; where the mean can't be trusted, that of two tests together."""
         if not self.shape.get("skewed"):
             return self.mean.p
-        return min(1.0, 2 * min(_wide_p(self.mean), self.shape["p_median"]))
+        return min(1.0, 2 * min(_wide_p(self.mean), float(self.shape["p_median"])))
 
     def seeds_needed(self, alpha: float) -> int | None:
         if alpha <= 0:
@@ -451,7 +451,8 @@ def _wide_p(difference: Difference) -> float:
     from scipy.special import stdtr
 
     n, mean = difference.n, difference.mean
-    return 2 * _stable(stdtr(n - 1, -abs(mean) * math.sqrt(n) / difference.deviation / WIDER))
+    nearer = -abs(mean) * math.sqrt(n) / difference.deviation / WIDER
+    return 2 * _stable(stdtr(n - 1, nearer))
 
 
 def _test_pairs(pairs: Sequence[tuple[float, float]], level: float, shapes: bool) -> _Tested:
