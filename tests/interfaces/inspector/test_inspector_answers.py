@@ -1,19 +1,22 @@
 """What the inspector answers is what the Python API says, at any tick."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import orjson
 import pytest
-from inspected_sites import ask, looked_at
+from inspected_sites import SIMULATIONS, ask, looked_at
 
 from agents import MemoryBank, analysis
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.inspection import Inspection
-from agents.interfaces.inspector.parameters import WrongParameter
+from agents.interfaces.inspector.parameters import CantTell, WrongParameter
 from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 from agents.simulation.kept_ticks import ticks_of
+from agents.simulation.policies.cassette import Cassette
 from agents.simulation.runs.record import past_bank
 from agents.simulation.runs.why import as_json, decision, life
 
@@ -385,3 +388,38 @@ def _states(bank: MemoryBank, ids: list[str]) -> list[tuple[str, str, str, bool]
         over = memory.is_expired(bank.tick)
         found.append((*names, RETENTION_NAMES[memory.retention], over))
     return found
+
+
+RECORDED = SIMULATIONS / "recorded" / "market_llm"
+
+
+def test_costs_are_those_of_the_summary_while_the_cassette_grows(tmp_path: Path) -> None:
+    run = shutil.copytree(RECORDED, tmp_path / "run")
+    whole = (run / "cassette.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "cassette.jsonl").write_bytes(b"".join(whole[:5]) + whole[5][:40])
+    asked = Cassette(RECORDED / "cassette.jsonl", replay=True).of(1, "agent_00")[0]
+    summary = json.loads((RECORDED / "summary.json").read_text())["calls"]
+    with looked_at(run) as site:
+        assert ask(site, "about")["runs"][0]["has_calls"]
+        assert ask(site, "costs")["all"]["calls"] == 5
+        (run / "cassette.jsonl").write_bytes(b"".join(whole))
+        found = ask(site, "costs")
+        away = asked._replace(tick=2, agent="new", reply=None, kind="Timeout", error="no reply")
+        Cassette(run / "cassette.jsonl").record(away)
+        assert ask(site, "costs")["problems"][-1]["why"] == "Timeout: no reply"
+        Cassette(run / "cassette.jsonl").record(asked._replace(tick=2, agent="new"))
+        more = ask(site, "costs")
+    assert found["all"] == {name: summary[name] for name in found["all"]}
+    assert found["usable"] == summary["usable"]
+    by_agent = {name: own["read"] for name, own in summary["by_agent"].items()}
+    assert {row["name"]: row["read"] for row in found["by"]["agent"]} == by_agent
+    columns = found["tokens"]
+    assert sum(columns["read anew"]) + sum(columns["cached"]) == summary["read"]
+    assert (more["all"]["calls"], more["usable"]) == (summary["calls"] + 1, summary["usable"] + 1)
+    assert more["problems"] == found["problems"]  # the answer counts before the line without one
+
+
+def test_a_run_of_rules_has_no_costs(site: Inspection) -> None:
+    assert ask(site, "about")["runs"][0]["has_calls"] is False
+    with pytest.raises(CantTell, match="no language model was asked"):
+        ask(site, "costs")

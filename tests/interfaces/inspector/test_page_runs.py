@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browsers import Browser, served
-from inspected_sites import looked_at, make_run
+from inspected_sites import SIMULATIONS, looked_at, make_run
 
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
@@ -363,9 +363,25 @@ def test_the_page_asks_an_agent_what_it_thinks(browser: Browser, tmp_path: Path)
             browser.open(address, "#/agent/agent_00?t=2")
             browser.write("#question", "What worries you?\n")
             browser.shows(".panel.ask", "the <b>mill</b> burns")
+            browser.shows("#answer-cost", "1 call: about ")
+            assert browser.all("[data-tab=costs]") == []  # none was asked when the page was opened
+            browser.open(address, "#/costs?t=2")
+            browser.shows("#costs-by-kind [data-of=interview]", "interview")
+            browser.shows(".strip[data-strip=tokens] canvas")
             assert browser.complaints() == []
     ((_, body),) = model.requests
     assert "It is after tick 2. The question:\nWhat worries you?" in body["messages"][-1]["content"]
+
+
+@pytest.mark.slow
+def test_an_exported_file_says_what_a_model_cost(browser: Browser, tmp_path: Path) -> None:
+    with looked_at(SIMULATIONS / "recorded" / "market_llm") as site:
+        write_export(site, tmp_path / "run.html")
+    browser.open((tmp_path / "run.html").as_uri(), "#/costs?t=3")
+    browser.shows("#costs-all", "24 calls")
+    browser.click("#costs-by-agent a")
+    browser.shows(".frame[data-view=agent]")
+    assert browser.complaints() == []
 
 
 @pytest.mark.slow

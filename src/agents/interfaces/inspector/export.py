@@ -187,6 +187,9 @@ def _of_run(
 ) -> Iterator[tuple[str, Any]]:
     yield _asked(inspection, "series", run=number)
     yield _asked(inspection, "effects", run=number)
+    if run.about()["has_calls"]:
+        with suppress(CantTell):  # none up to the last tick of the file
+            yield _asked(inspection, "costs", run=number)
     deeds = deed_rows(run, run.slices.deeds_in(ticks))
     yield _key("deeds", run=number)[0], {"rows": deeds}
     for name in run.about()["per_agent"]:

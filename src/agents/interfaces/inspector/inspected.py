@@ -10,16 +10,19 @@ from typing import Any
 import orjson
 
 from ...bank.history import journal_of
-from ...config.settings import Settings
+from ...config.settings import LlmSettings, Settings
 from ...errors import BankDamaged, TierMemError
 from ...memory.records import id_prefix, sequence_of
 from ...memory.tiers import TEMPERATURE_NAMES, TIER_NAMES, Temperature, Tier
 from ...simulation.kept_ticks import KeptTick, KeptTicks
-from ...simulation.policies.cassette import Cassette, Exchange
+from ...simulation.policies.cassette import Cassette, Exchange, read_from
+from ...simulation.policies.costs import Call, calls_of
 from ...simulation.protocols import Persona
 from ...simulation.runs.folder import places_of_code
+from ...simulation.runs.interviews import interview_cassettes
 from ...simulation.runs.personas import personas_of
 from ...simulation.runs.placement import reading
+from ...simulation.workers.cells import CASSETTE
 from ...simulation.worlds.outside import agents_in, agents_of, is_outside
 from ...storage.interrupts import first
 from ...storage.journal.journal import Journal
@@ -33,6 +36,34 @@ COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
 _AGAIN = 0.02
 """Seconds after which an export looks again how far the reading is."""
+_PIECE = 8 * 2**20
+"""Bytes of a cassette that are read at once."""
+
+
+class Recorded:
+    """The calls in a cassette that may grow; what was read of it is not read again."""
+
+    def __init__(self, path: Path, settings: LlmSettings) -> None:
+        self._path = path
+        self._settings = settings
+        self._end = 0
+        self._known: dict[object, tuple[bool, Call]] = {}
+
+    def calls(self) -> list[Call]:
+        """All of them; an answer counts before a line that says that there was none."""
+        size = self._path.stat().st_size
+        if size < self._end:  # it was made anew
+            self._end, self._known = 0, {}
+        while self._end < size:
+            exchanges, end = read_from(self._path, self._end, self._end + _PIECE)
+            if end == self._end:  # a line that is being written
+                break
+            for exchange in exchanges:
+                if not self._known.get(exchange.key, (False,))[0]:
+                    (call,) = calls_of([exchange], self._settings)
+                    self._known[exchange.key] = exchange.reply is not None, call
+            self._end = end
+        return [call for _, call in self._known.values()]
 
 
 class Inspected:
@@ -62,6 +93,7 @@ class Inspected:
         self._world_names = world.names() if world else []
         self._records: list[dict[str, Any]] = []
         self._cassette: tuple[float, Cassette] | None = None
+        self._calls: dict[Path, Recorded] = {}
         self._prefixes: dict[str, str] = {}
         self._held: tuple[int, int] | None = None
         """The first and the last tick, while the view stands still."""
@@ -282,6 +314,7 @@ class Inspected:
             "metrics": metrics,
             "per_agent": names,
             "has_decisions": has_decisions,
+            "has_calls": self.is_run and next(self._recordings(), None) is not None,
             "damaged": damaged,
         }
 
@@ -350,13 +383,30 @@ class Inspected:
 
     def exchanges(self, agent: str, tick: int) -> tuple[Exchange, ...]:
         """What a language model was asked for an agent in a tick, from the run's cassette."""
-        path = self.folder / "cassette.jsonl"
+        path = self.folder / CASSETTE
         if not path.is_file():
             return ()
         changed = path.stat().st_mtime
         if self._cassette is None or self._cassette[0] != changed:
             self._cassette = changed, Cassette(path, replay=True)
         return tuple(self._cassette[1].of(tick, agent))
+
+    def calls(self) -> list[Call]:
+        """The calls of a language model, in the run and in its interviews, up to the last tick."""
+        if self.settings is None:
+            return []
+        last, found = self.last_tick(), []
+        for path in self._recordings():
+            recorded = self._calls.setdefault(path, Recorded(path, self.settings.llm))
+            found += [call for call in recorded.calls() if call.tick <= last]
+        return found
+
+    def _recordings(self) -> Iterator[Path]:
+        """The cassettes of the run and of its interviews."""
+        own = self.folder / CASSETTE
+        if own.is_file():
+            yield own
+        yield from interview_cassettes(self.folder)
 
 
 def _has_decisions(journal: Journal) -> bool:

@@ -254,6 +254,7 @@ def _of_run(
 ANSWERS: Mapping[str, Callable[[Inspection, Parameters], dict[str, Any]]] = {
     "about": Inspection.about,
     "series": _of_run(lambda run, _: run.series()),
+    "costs": _of_run(run_view.costs),
     "heat": _of_run(run_view.heat),
     "tick": _of_run(run_view.happened),
     "agent": _of_run(agent_view.agent_at),

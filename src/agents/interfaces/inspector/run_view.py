@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...memory.events import Added, Event, VersionReplaced
 from ...memory.records import memory_id
 from ...packages import need, needed
 from ...simulation.kept_ticks import KeptTicks
+from ...simulation.policies.costs import Call, alike, spent, spent_by
 from ...simulation.runs.record import FORGOTTEN
 from ...simulation.runs.why import done_to
 from ...simulation.tick.decision_log import LoggedDecision, unpack
@@ -19,7 +21,7 @@ from ...storage.journal.tables import Commit
 from ...telling.groups import is_board
 from .inspected import COUNTED, Inspected
 from .life_view import concerned
-from .parameters import NotThere, Parameters, WrongParameter
+from .parameters import CantTell, NotThere, Parameters, WrongParameter
 from .slices import QUERY, Occurrence, deeds_of
 
 _MOST_COLUMNS = 600
@@ -27,6 +29,7 @@ _MOST_ROWS = 1000
 _MOST_FOUND = 1000
 _MOST_WORDS = 200
 _MOST_AGENTS = 200
+_MOST_PROBLEMS = 20
 _OF = ("", "agents", "memories", "decisions")
 Row = dict[str, Any]
 
@@ -169,6 +172,50 @@ def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str,
         "width": width,
         "values": values,
     }
+
+
+# What its language model cost
+
+
+def costs(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """The tokens, seconds and cost of a language model, tick by tick, and by what they were for."""
+    calls = run.calls()
+    if not calls:
+        raise CantTell("no language model was asked", hint="set simulation.policy to llm")
+    ticks = [*range(run.first_tick(), run.last_tick() + 1)]
+    by_tick = spent_by(calls, "tick")
+    own = [by_tick.get(tick, spent(())) for tick in ticks]
+    problems: dict[str, list[Call]] = {}
+    for call in sorted(calls, key=attrgetter("tick", "agent", "attempt")):
+        if call.problem is not None:
+            problems.setdefault(alike(call.problem), []).append(call)
+    most = sorted(problems.items(), key=lambda each: -len(each[1]))[:_MOST_PROBLEMS]
+    return {
+        "ticks": ticks,
+        "tokens": {
+            "read anew": [each.read - each.cached for each in own],
+            "cached": [each.cached for each in own],
+            "written": [each.written for each in own],
+        },
+        "calls": [each.calls for each in own],
+        "seconds": [each.seconds for each in own],
+        "cost": [each.cost for each in own],
+        "all": spent(calls)._asdict(),
+        "estimated": any(call.estimated for call in calls),
+        "usable": sum(call.usable for call in calls),
+        "by": {column: _dearest(calls, column) for column in ("kind", "model", "agent")},
+        "agents": len({call.agent for call in calls}),
+        "problems": [
+            {"why": why, "times": len(each), "agent": each[0].agent, "tick": each[0].tick}
+            for why, each in most
+        ],
+    }
+
+
+def _dearest(calls: Sequence[Call], column: str) -> list[Row]:
+    """What calls came to by a column; those with most tokens first."""
+    rows = [{"name": name, **own._asdict()} for name, own in spent_by(calls, column).items()]
+    return sorted(rows, key=lambda row: -(row["read"] + row["written"]))[:_MOST_AGENTS]
 
 
 # Words

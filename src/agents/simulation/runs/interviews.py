@@ -296,9 +296,14 @@ def _cassettes(place: Path) -> list[Path]:
 
 def interviewed(folder: Path) -> Iterator[Exchange]:
     """All that was asked in interviews of a run, by all models."""
+    for path in interview_cassettes(folder):
+        yield from read_from(path, 0)[0]
+
+
+def interview_cassettes(folder: Path) -> Iterator[Path]:
+    """The cassettes of a run's interviews, with all models."""
     for place in sorted((folder / FOLDER).glob("*/")):
-        for path in _cassettes(place):
-            yield from read_from(path, 0)[0]
+        yield from _cassettes(place)
 
 
 @contextmanager

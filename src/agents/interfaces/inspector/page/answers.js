@@ -8,7 +8,7 @@ import { LISTS, parted, shown } from "#lists";
 const KEPT = 400;
 const KEPT_ROWS = 200000; // of all lists that are kept
 /** These change when an unfinished run goes on. */
-const GROWING = new Set(["series", "heat", "memory", "search", "compare", "sweep"]);
+const GROWING = new Set(["series", "costs", "heat", "memory", "search", "compare", "sweep"]);
 
 /** @type {{provider: Provider, about: About}} */
 export const site = /** @type {any} */ ({});
@@ -66,6 +66,11 @@ function makeRoom(newest) {
     kept.delete(key);
   }
 }
+
+/** Forget the answers of one name: something was done that changes them. @param {string} name */
+export const forgetOf = (name) => {
+  for (const key of kept.keys()) if (JSON.parse(key)[0] === name) kept.delete(key);
+};
 
 /** Forget all answers: the page looks at other runs from now on. */
 export const forget = () => {

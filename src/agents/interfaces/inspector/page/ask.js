@@ -1,6 +1,6 @@
 // Ask an agent what it thinks, as it was after a tick: the run does not learn it.
 import { html, useState } from "#vendor/htm-preact";
-import { site } from "#answers";
+import { forgetOf, site } from "#answers";
 import { Failed, Panel } from "#bits";
 import { Line, plain } from "#text";
 
@@ -18,6 +18,7 @@ export function AskIt({ agent, index, tick }) {
     setState({ isAsking: true });
     try {
       const told = await site.provider.post("ask", { run: index, agent, tick, question, kind, choice });
+      forgetOf("costs");
       setState({ told, question, agent, tick });
     } catch (error) {
       setState({ error });

@@ -8,7 +8,7 @@ import { Refused } from "#refused";
 const PARAMETERS = /** @type {Record<string, string[]>} */ ({
   about: [], series: ["run"], heat: ["of", "run"], tick: ["run", "tick"], agent: ["agent", "run", "tick"],
   memories: ["agent", "run", "tick"], memory: ["id", "run"], population: ["run", "tick"], compare: ["agent", "tick"],
-  effects: ["run"], deeds: ["run"],
+  effects: ["run"], costs: ["run"], deeds: ["run"],
   explain: ["agent", "run", "tick"], sweep: [],
 });
 

@@ -40,6 +40,15 @@ export const GLOSSARY = {
     filtered: "the search asked for others: for a tag, a kind, a time, or a better score",
     superseded: "a later version of it was stored",
   },
+  "A language model": {
+    "tokens read": "the tokens of the prompts, cached ones included",
+    cached: "the tokens of the prompts that the model had read before: it keeps the beginnings of prompts",
+    "read anew": "the tokens of the prompts that the model had not read before",
+    written: "the tokens of the answers",
+    usable: "an answer in the form that was asked for",
+    "median seconds": "half of the answers took at most this long",
+    cost: "by llm.prices; a model that has no price there has no cost",
+  },
   "Counts of a tick": {
     added: "memories that were stored",
     demoted: "memories that moved to a lower tier to make room",

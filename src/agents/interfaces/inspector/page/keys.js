@@ -11,7 +11,7 @@ export const KEYS = [
   ["Home End", "first and last tick"],
   ["space", "play and pause"],
   ["[ ]", "the agent before, the next agent"],
-  ["1 … 7", "the views, in their order"],
+  ["1 … 8", "the views, in their order"],
   ["/", "search"],
   ["b", "branch from here"],
   ["Tab Enter", "choose an agent of the population, and see its tells; with Shift, open the agent"],

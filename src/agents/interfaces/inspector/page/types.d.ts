@@ -1,7 +1,7 @@
 // The answers that the page asks for; docs/architecture/inspector.md describes them.
 export type RunAbout = {
   name: string; agents: string[]; boards: string[]; first_tick: number; last_tick: number; head?: number; is_finished: boolean;
-  metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[]; path?: string; branches?: string;
+  metrics: string[]; per_agent: string[]; has_decisions?: boolean; has_calls?: boolean; damaged: string | null; ticks?: number[]; path?: string; branches?: string;
 };
 export type About = {
   kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; allow_ask?: boolean; version: string; sweep?: string | null; around?: string | null; cell?: string; effect?: string;
@@ -9,6 +9,11 @@ export type About = {
 type Column = (number | null)[];
 export type Series = {
   ticks: number[]; metrics: Record<string, Column>; tiers: Record<string, Column>; temperatures: Record<string, Column>;
+};
+type Spent = { calls: number; read: number; cached: number; written: number; cost: number | null; seconds: number; median_seconds: number };
+export type Costs = {
+  ticks: number[]; tokens: Record<string, number[]>; calls: number[]; seconds: number[]; cost: Column; all: Spent; estimated: boolean; usable: number;
+  by: Record<string, (Spent & { name: string })[]>; agents: number; problems: { why: string; times: number; agent: string; tick: number }[];
 };
 export type Heat = { of: string; agents: string[]; total: number; ticks: number[]; width: number; values: Column[] };
 export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null; detail: string };

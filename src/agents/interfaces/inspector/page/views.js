@@ -2,6 +2,7 @@
 import { AgentView } from "#views/agent";
 import { BranchView } from "#views/branch";
 import { CompareView } from "#views/compare";
+import { CostsView } from "#views/costs";
 import { MemoryView } from "#views/memory";
 import { OverviewView } from "#views/overview";
 import { PopulationView } from "#views/population";
@@ -22,4 +23,5 @@ export const VIEWS = [
   { name: "compare", title: "Compare", view: CompareView, isShown: ofRuns },
   { name: "branch", title: "Branch", view: BranchView, isShown: (about) => ofRuns(about) && about.kind !== "bank" },
   { name: "search", title: "Search", view: SearchView, isShown: ofRuns },
+  { name: "costs", title: "Costs", view: CostsView, isShown: (about) => about.runs.some((run) => run.has_calls) },
 ];
