@@ -4,7 +4,8 @@ import hashlib
 import json
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -34,10 +35,13 @@ class _Server(ThreadingHTTPServer):
 
 
 class Fault(Exception):
-    """No answer: a status with headers; or these bytes, and then the end of the connection."""
+    """No answer: a status with headers; or pieces of bytes, and then the end of the connection."""
 
     def __init__(
-        self, code: int = 500, headers: dict[str, str] | None = None, raw: bytes | None = None
+        self,
+        code: int = 500,
+        headers: dict[str, str] | None = None,
+        raw: bytes | Iterable[bytes] | None = None,
     ) -> None:
         super().__init__(f"status {code}")
         self.code, self.headers, self.raw = code, headers or {}, raw
@@ -69,7 +73,9 @@ class OpenAIServer:
                     answer, code = server.answer(self.path, body), 200
                 except Fault as fault:
                     if fault.raw is not None:
-                        self.wfile.write(fault.raw)
+                        with suppress(ConnectionError):  # the client has gone
+                            for piece in [fault.raw] if isinstance(fault.raw, bytes) else fault.raw:
+                                self.wfile.write(piece)
                         self.close_connection = True
                         return
                     answer, code = {"error": {"message": str(fault)}}, fault.code

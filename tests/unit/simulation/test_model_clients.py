@@ -1,7 +1,8 @@
 """The clients of language models: a server on loopback, groups of agents, limits, and refusals."""
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -111,6 +112,21 @@ def test_what_is_no_answer_says_what_it_was(
         client(server).reply(QUESTION._replace(schema=None))
     error = caught.value
     assert (error.kind, error.is_final, error.retry_after) == (kind, is_final, after)
+
+
+def test_an_answer_that_comes_in_drops_ends_with_the_time_of_its_call() -> None:
+    def drops() -> Iterator[bytes]:
+        yield OK % 500
+        for _ in range(500):
+            time.sleep(0.02)  # each of them in time
+            yield b" "
+
+    def drip(_: object) -> str:
+        raise Fault(raw=drops())
+
+    with OpenAIServer(drip) as server, pytest.raises(ChatFailed, match=r"within 0.5 s") as caught:
+        client(server, timeout=0.5).reply(QUESTION._replace(schema=None))
+    assert caught.value.kind == "APITimeoutError"
 
 
 def test_agents_of_a_group_have_a_model_of_their_own(tmp_path: Path) -> None:

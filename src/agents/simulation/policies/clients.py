@@ -333,9 +333,11 @@ class OverHttp:
             )
 
     def post(self, body: dict[str, Any], agent: str) -> Posted:
-        """The answer, or ChatFailed if none came."""
+        """The answer, or ChatFailed if none came, whole, in the time of a call."""
         import httpx
 
+        # The client's own timeout is that of one read, and a server may send byte by byte.
+        end = time.monotonic() + self._settings.timeout
         try:
             with self._client.stream("POST", self._url, json=body) as response:
                 read = bytearray()
@@ -343,6 +345,9 @@ class OverHttp:
                     read += piece
                     if len(read) > _MOST_BYTES:
                         raise ChatFailed("TooLong", f"the answer is over {_MOST_BYTES} bytes")
+                    if time.monotonic() > end:
+                        seconds = f"{self._settings.timeout:g} s"
+                        raise ChatFailed("APITimeoutError", f"no whole answer within {seconds}")
         except httpx.TimeoutException as error:
             raise ChatFailed("APITimeoutError", self._told(error)) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
