@@ -190,6 +190,35 @@ def is_skewed(values: Sequence[float]) -> bool:
     return skew > 2 * usual and n <= 25 * skew**2
 
 
+class Band(NamedTuple):
+    """The mean of ``n`` runs in each tick, and a band in which the whole true line plausibly lies.
+
+    Where runs differ in no tick, or there are fewer than three, the band is the mean.
+    """
+
+    n: int
+    ticks: Sequence[int]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def band(ticks: Sequence[int], runs: Sequence[Sequence[float]], level: float = LEVEL) -> Band:
+    """The mean of ``runs`` over ``ticks`` with its simultaneous band.
+
+    It is made of Student's intervals, whose level is corrected for the number of ticks in which
+    runs differ. So it is wider than needed where ticks resemble each other, and never too narrow.
+    """
+    columns = list(zip(*runs, strict=True))
+    size = max((abs(value) for column in columns for value in column), default=0.0)
+    moving = sum(max(each) - min(each) > _ROUNDING * size for each in columns)
+    each_level = 1 - (1 - level) / max(moving, 1)
+    tested = [student_test(column, each_level, size) for column in columns]
+    lows = [own.low if math.isfinite(own.low) else own.mean for own in tested]
+    highs = [own.high if math.isfinite(own.high) else own.mean for own in tested]
+    return Band(len(runs), list(ticks), [own.mean for own in tested], lows, highs)
+
+
 def has_other_shape(one: Sequence[float], other: Sequence[float]) -> bool:
     """Whether differences of these pairs may be so skewed that Student's test is wrong too often.
 

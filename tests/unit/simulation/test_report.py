@@ -23,7 +23,7 @@ from agents.simulation.reports.report import (
 )
 from agents.simulation.reports.sweep_report import SweepResults, render_sweep
 from agents.simulation.runs.outputs import metric_rows, most_retrieved
-from agents.simulation.statistics import Interval, differences, summarise
+from agents.simulation.statistics import Interval, band, differences, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
 DRAWING = re.compile("<svg.*?</svg>", re.DOTALL)
@@ -687,3 +687,12 @@ def test_importing_the_report_does_not_import_numpy() -> None:
 def test_a_metric_called_tick_is_no_column_of_the_table() -> None:
     records = [{"tick": number, "metrics": {"a": 1.0, "tick": 5.5}} for number in (1, 2)]
     assert metric_rows(records) == [{"tick": 1, "a": 1.0}, {"tick": 2, "a": 1.0}]
+
+
+def test_a_sweep_shows_every_seed_and_its_metrics_over_ticks() -> None:
+    over = {name: band([0, 1, 2], [[1, 2, 3], [2, 3, 5], [0, 1, 4]]) for name in ("flat", "tiers")}
+    page = render_sweep(sweep(curves=[("loss", "limit 3", over)]))
+
+    assert "<h3>loss, limit 3</h3>" in page
+    assert page.count('fill-opacity=".18"') == 2  # a band for each variant
+    assert page.count("<circle") == 2 * 2 * 4  # variants, points and seeds

@@ -11,6 +11,7 @@ from scipy.stats import binomtest, ttest_1samp, ttest_rel
 from agents.simulation.statistics import (
     Difference,
     Interval,
+    band,
     differences,
     equivalence,
     has_other_shape,
@@ -471,3 +472,29 @@ def test_following_seeds_needed_seldom_finds_a_difference_in_noise() -> None:
 
     # With 5 % at each look some 20 of 200 are found; of 5 %, more than 17 come once in 30 times.
     assert found <= 17
+
+
+# Over ticks
+
+
+@pytest.mark.parametrize("seeds", [3, 10])
+@pytest.mark.parametrize("kind", ["noise", "walk"])
+def test_a_band_has_the_whole_true_line(kind: str, seeds: int) -> None:
+    rng = np.random.default_rng(seeds)
+    outside = 0
+    for _ in range(400):
+        runs = rng.normal(size=(seeds, 20))
+        found = band(range(20), (runs.cumsum(axis=1) if kind == "walk" else runs).tolist())
+        outside += not all(
+            low <= 0 <= high for low, high in zip(found.low, found.high, strict=True)
+        )
+
+    # Of 400 trials with 5 % each, more than 33 happen once in 200 times.
+    assert outside <= 33
+
+
+def test_a_band_of_equal_runs_or_of_two_is_their_mean() -> None:
+    equal, two = band([0, 1], [[1.0, 2.0]] * 4), band([0, 1], [[1.0, 2.0], [3.0, 4.0]])
+
+    assert (equal.low, equal.high) == ([1.0, 2.0], [1.0, 2.0])
+    assert (two.mean, two.low, two.high) == ([2.0, 3.0], [2.0, 3.0], [2.0, 3.0])

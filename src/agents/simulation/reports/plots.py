@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 
 from ...memory.context import one_line
 from ...memory.words import number
-from ..statistics import Interval, in_words
+from ..statistics import Band, Interval, in_words
 
 Values = Sequence[float | None]
 Span = tuple[float, float]
@@ -62,6 +62,22 @@ def curves(series: Mapping[str, Values], x: Sequence[int]) -> str:
     for index, values in enumerate(series.values()):
         panel.draw_line(x, values, _colour_of(index), _DASHES[index % len(_DASHES)])
     panel.draw_places(*_told_by_tick(list(series.items()), x))
+    return panel.svg()
+
+
+def bands(series: Mapping[str, Band]) -> str:
+    """The mean of each variant's runs over their ticks, in a band that has the whole true line."""
+    ticks = sorted({tick for each in series.values() for tick in each.ticks})
+    keys = [Key(name, _line_key(index)) for index, name in enumerate(series)]
+    ends = [each for own in series.values() for each in (own.low, own.high)]
+    panel = Panel(_span_of_ticks(ticks), _span_of_values(*ends), keys, x_label="tick")
+    for index, own in enumerate(series.values()):
+        panel.draw_band(own, _colour_of(index))
+    for index, own in enumerate(series.values()):
+        panel.draw_line(own.ticks, own.mean, _colour_of(index), _DASHES[index % len(_DASHES)])
+    by_tick = {name: dict(zip(own.ticks, own.mean, strict=True)) for name, own in series.items()}
+    told = [(name, [means.get(tick) for tick in ticks]) for name, means in by_tick.items()]
+    panel.draw_places(*_told_by_tick(told, ticks))
     return panel.svg()
 
 
@@ -120,8 +136,11 @@ def intervals(
     x_label: str = "",
     y_label: str = "",
     connected: bool = True,
+    dots: Mapping[str, Sequence[Sequence[float]]] | None = None,
 ) -> str:
     """Means with their intervals: a colour for each variant, over the grid's values in ``labels``.
+
+    Beside each interval stand its ``dots``, one for each seed.
 
     Each variant has one interval for each label. A line connects a variant's means, if the labels
     are steps of one scale (``connected``). With one label, the variants stand side by side.
@@ -129,18 +148,22 @@ def intervals(
     alone = len(labels) <= 1
     names = list(points) if alone else list(labels)
     ends = [end for given in points.values() for point in given if point for end in _ends(point)]
+    dots = dots or {}
+    ends += [value for given in dots.values() for column in given for value in column]
     keys = [Key(name, _mark_key(index)) for index, name in enumerate(points)]
     panel = Panel(
         (-0.5, max(len(names), 1) - 0.5), _span_of_values(ends), [] if alone else keys,
         x_label=x_label, y_label=y_label, title=title, columns=names,
     )  # fmt: skip
-    for index, row in enumerate(points.values()):
+    for index, (name, row) in enumerate(points.items()):
         shift = index if alone else 0.4 * ((index + 0.5) / len(points) - 0.5)
         at = [column + shift for column in range(len(row))]
         if connected and not alone:
             means = [point.mean if point else None for point in row]
             dash = _DASHES[index // len(_COLOURS) % len(_DASHES)]
             panel.draw_line(at, means, _colour_of(index), dash, width=1.0)
+        for x, column in zip(at, dots.get(name, ()), strict=False):
+            panel.draw_dots(x, column, _colour_of(index))
         for x, point in zip(at, row, strict=True):
             if point is not None and _known(point.mean) is not None:
                 panel.draw_interval(x, point, index)
@@ -318,6 +341,22 @@ class Panel:
         at, colour = self._x(x), _colour_of(index)
         self.parts.append(path([(at, self._y(end)) for end in _ends(point)], colour, 1.8))
         self.parts.append(_mark(index, at, self._y(point.mean), colour))
+
+    def draw_dots(self, x: float, values: Sequence[float], colour: str) -> None:
+        """A dot for each value, beside its interval; equal ones lie on each other."""
+        at = _short(self._x(x) + 7)
+        for value in dict.fromkeys(values):
+            if _known(value) is not None:
+                look = f'r="1.8" fill="{colour}" fill-opacity=".5"'
+                self.parts.append(f'<circle cx="{at}" cy="{_short(self._y(value))}" {look}/>')
+
+    def draw_band(self, band: Band, colour: str) -> None:
+        """The area of a band, which lets what is behind it be seen."""
+        tops = [self.place(*each) for each in zip(band.ticks, band.high, strict=True)]
+        bottoms = [self.place(*each) for each in zip(band.ticks, band.low, strict=True)]
+        if len(tops) > 1:
+            way = _way([*tops, *bottoms[::-1]])
+            self.parts.append(f'<path d="{way}z" fill="{colour}" fill-opacity=".18"/>')
 
     def draw_upright(self, x: float, words: str) -> None:
         """A dotted line at a tick, with words beside it."""

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any
 
 from ...memory.words import counted, number, signed
-from ..statistics import FEWEST_SEEDS, WIDER, Interval, in_words, interval_of
+from ..statistics import FEWEST_SEEDS, WIDER, Band, Interval, in_words, interval_of
 from . import html as page
 from . import plots
 
@@ -75,6 +75,8 @@ class SweepResults:
     """Where the report of a run is, by the run's ``cell``."""
     inspectors: Mapping[str, str] = field(default_factory=dict)
     """Where the exported inspector of a run is, by the run's ``cell``."""
+    curves: Sequence[tuple[str, str, Mapping[str, Band]]] = ()
+    """Metrics over ticks: a metric, a point of the grid in words, and each variant's band."""
     look: Look = field(default_factory=Look)
     has_runs: bool = False
     """Whether the sweep's folder keeps runs that can be looked into."""
@@ -103,6 +105,8 @@ def render_sweep(results: SweepResults) -> str:
         page.charts(_interval_chart(results, metric, points, means) for metric in results.metrics),
         f'<p class="note">{_method(results)}</p>',
     ]
+    if results.curves:
+        body += ["<h2>Over time</h2>", page.charts(map(_curve, results.curves))]
     for metric in results.metrics:
         body.append(f"<h3>{page.escape(metric)}</h3>")
         body.append(_interval_table(results, metric, points, means, apart))
@@ -279,6 +283,26 @@ def _at(some: int, all_: int) -> str:
     return f" at all {all_} grid points" if some == all_ else f" at {some} of {all_} grid points"
 
 
+def _curve(curve: tuple[str, str, Mapping[str, Band]]) -> str:
+    metric, point, series = curve
+    caption = (
+        "Mean over the seeds. A band has the whole true line of a variant, in all ticks together, "
+        "at the level of this page."
+    )
+    title = f"{metric}, {point}" if point else metric
+    return page.figure(title, plots.bands(series), caption, alt=f"{title} over ticks")
+
+
+def _seeds_of(results: SweepResults, metric: str, variant: str, point: _Point) -> list[float]:
+    return [
+        row[metric]
+        for row in results.rows
+        if (row["variant"], _point(row, results.grid)) == (variant, point)
+        and row.get(metric) is not None
+        and math.isfinite(row[metric])
+    ]
+
+
 def _interval_chart(
     results: SweepResults, metric: str, points: Sequence[_Point], means: _Places
 ) -> str:
@@ -289,12 +313,20 @@ def _interval_chart(
         ]
         for variant in results.variants
     }
+    dots = {
+        variant: [_seeds_of(results, metric, variant, point) for point in points]
+        for variant in results.variants
+    }
     labels = [", ".join(point) for point in points]
     scale = len(results.grid) == 1 and all(
         isinstance(row[results.grid[0]], int | float) for row in results.rows
     )
-    png = plots.intervals(series, labels, x_label=", ".join(results.grid), connected=scale)
-    return page.figure(metric, png, f"Mean over {counted(len(results.seeds), 'seed')}.")
+    png = plots.intervals(
+        series, labels, x_label=", ".join(results.grid), connected=scale, dots=dots
+    )
+    return page.figure(
+        metric, png, f"A dot is a seed; mean over {counted(len(results.seeds), 'seed')}."
+    )
 
 
 def _interval_table(

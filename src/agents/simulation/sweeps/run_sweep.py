@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from ..runs.folder import read_folder
 from ..runs.placement import LOCAL, Placement, check_engine, without_engine
 from ..runs.run import Run
 from ..runs.scenario import code_of
-from ..statistics import ALPHA, differences, interval_of, summarise
+from ..statistics import ALPHA, Band, band, differences, interval_of, summarise
 from ..whole_folder import strangers
 from ..workers.carriers import KILLED, in_processes
 from ..workers.cells import CASSETTE
@@ -303,6 +304,7 @@ def _other_code(copies: Path, code: Mapping[str, bytes]) -> Iterator[str]:
 
 # The results of a sweep: one table, statistics, plots and a report
 
+_MOST_CURVES = 12
 _MOST_BYTES = 200
 """Of the name of a plot's file; a disk takes 255, with what is added while the file is written."""
 
@@ -333,6 +335,7 @@ def write_results(
         metrics=metrics,
         baseline=baseline,
         compared=_compared(rows, same, metrics, baseline, look),
+        curves=_curves(sweep, folder, rows, metrics, 1 - (look.alpha or ALPHA)),
         look=look,
         reports=_beside(folder, rows, "report.html"),
         inspectors=_beside(folder, rows, "inspector.html"),
@@ -342,7 +345,7 @@ def write_results(
         replace_file(folder / "results.parquet", outputs.table(rows))
         replace_file(folder / "statistics.parquet", outputs.table(statistics_rows(results)))
         for metric, name in _plot_names(metrics).items():
-            plot = _plot(sweep, results.statistics, metric)
+            plot = _plot(sweep, results, metric)
             replace_file(folder / f"{name}.svg", plots.alone(plot))
         replace_file(folder / "report.html", render_sweep(results))
     except OSError as error:
@@ -377,6 +380,42 @@ def _compared(
             alpha_next=look.alpha_next,
         )
     ]
+
+
+def _curves(
+    sweep: Sweep,
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+    level: float,
+) -> list[tuple[str, str, dict[str, Band]]]:
+    """Each metric over ticks, by variant, at the first points of the grid.
+
+    Runs whose tables are gone are left out, and so are ticks in which a run has no value.
+    """
+    points: dict[str, dict[str, list[list[dict[str, Any]]]]] = {}
+    for row in rows:
+        table = outputs.rows_of(folder / "cells" / row["cell"] / "metrics.parquet")
+        if table:
+            at = ", ".join(f"{key.split('.')[-1]} {row[key]}" for key in sweep.grid)
+            points.setdefault(at, {}).setdefault(row["variant"], []).append(table)
+    found = []
+    for metric, (at, tables) in itertools.product(metrics, points.items()):
+        series = {}
+        for variant, own in tables.items():
+            runs = [{row["tick"]: row.get(metric) for row in table} for table in own]
+            ticks = [tick for tick in runs[0] if all(_is_number(run.get(tick)) for run in runs)]
+            if len(ticks) > 1:
+                values = [[float(run[tick]) for tick in ticks] for run in runs]
+                series[variant] = band(ticks, values, level)
+        if series:
+            found.append((metric, at, series))
+    return found[:_MOST_CURVES]
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of a table is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _beside(folder: Path, rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, str]:
@@ -467,12 +506,17 @@ def _safe(metric: str) -> str:
     return plain.encode()[:_MOST_BYTES].decode(errors="ignore") or "metric"
 
 
-def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> str:
+def _plot(sweep: Sweep, results: SweepResults, metric: str) -> str:
     intervals = {
         (row["variant"], tuple(str(row[key]) for key in sweep.grid)): interval_of(row)
-        for row in statistics
+        for row in results.statistics
         if row["metric"] == metric
     }
+    seeds: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+    for row in results.rows:
+        if _is_number(row.get(metric)):
+            place = row["variant"], tuple(str(row[key]) for key in sweep.grid)
+            seeds.setdefault(place, []).append(row[metric])
     points = list(dict.fromkeys(point for _, point in intervals))
     lines = {name: [intervals.get((name, point)) for point in points] for name in sweep.variants}
     return plots.intervals(
@@ -482,4 +526,5 @@ def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) ->
         x_label=", ".join(sweep.grid),
         y_label=metric,
         connected=len(sweep.grid) == 1,
+        dots={name: [seeds.get((name, at), []) for at in points] for name in sweep.variants},
     )
