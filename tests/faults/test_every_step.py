@@ -21,6 +21,9 @@ from agents.storage.state.ledger import Ledger, let_signals_come
 from embedders import Directions
 from examples import number_by_profile
 
+# An error between open() and `with` leaves a file to Python, which closes it when nothing holds it.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+
 MOST = int(os.environ.get("TIERMEM_STEPS", number_by_profile(4, 4, 40)))
 """How many steps of each call are tried; 0 stands for all."""
 LIMIT = 120.0
