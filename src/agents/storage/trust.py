@@ -218,7 +218,8 @@ def embedder_wish(embedder: EmbedderSettings) -> str | None:
 
 def llm_wish(llm: LlmSettings) -> str | None:
     """What a language model does with conversations."""
-    named = dict.fromkeys(_named_model(each) for each in llm.every() if each.is_set)
+    asked = (each for each in llm.every() if each.is_set and not _stays_here(each))
+    named = dict.fromkeys(map(_named_model, asked))
     if not named:
         return None
     return f"give texts and your API key to {' and '.join(named)}"
@@ -257,6 +258,11 @@ def lies_inside(store: StoreSettings, folder: Path) -> bool:
 def _named(kind: str, section: EmbedderSettings | StoreSettings) -> str:
     address = _address(section.config)
     return f"{kind} {section.provider}" + (f" at {address}" if address else "")
+
+
+def _stays_here(llm: LlmSettings) -> bool:
+    """Whether it is the model of an installed package, in this process: nobody gets a text."""
+    return llm.provider == "local" and llm.path is None and not llm.config
 
 
 def _named_model(llm: LlmSettings) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from agents import MemoryBank, TrustError, Untrusted, trust
 from agents.bank import history
+from agents.config.load import load_settings
 from agents.simulation.runs.trust import trusted, untrust
 from agents.simulation.workers import carriers
 from agents.storage import trust as trust_module
@@ -94,6 +95,26 @@ def test_a_strangers_llm_is_not_asked(tmp_path: Path, monkeypatch: pytest.Monkey
         trust(folder)
         extract(folder)
         assert server.requests
+
+
+@pytest.mark.parametrize(
+    ("llm", "wanted"),
+    [
+        ({"provider": "local"}, None),
+        ({"provider": "local", "threads": 1, "groups": [{"agents": ["a"], "seed": 2}]}, None),
+        ({"provider": "local", "path": "strange.gguf"}, "the LLM local at strange.gguf"),
+        ({"provider": "local", "config": {"cache_prompt": False}}, "the LLM local"),
+        (
+            {"provider": "local", "groups": [{"agents": ["a"], "base_url": "http://far/v1"}]},
+            "the LLM at http://far/v1",
+        ),
+    ],
+)
+def test_the_installed_model_of_this_process_needs_no_trust_and_any_other_one_does(
+    llm: dict[str, Any], wanted: str | None
+) -> None:
+    told = trust_module.llm_wish(load_settings({"llm": llm}).llm)
+    assert told == (wanted and f"give texts and your API key to {wanted}")
 
 
 def test_a_strangers_embedder_gets_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
