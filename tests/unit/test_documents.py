@@ -211,7 +211,7 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
     if "sweep" in scenario.name or "classics" in scenario.name:
         cells = {
             "market_sweep.yaml": 90, "household_sweep.yaml": 240, "rumor_sweep.yaml": 40,
-            "site_sweep.yaml": 30,
+            "site_sweep.yaml": 30, "market_llm_sweep.yaml": 12,
         }  # fmt: skip
         assert len(read_sweep(scenario).runs()) == cells.get(scenario.name, 42)
     else:
