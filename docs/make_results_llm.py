@@ -1,7 +1,7 @@
 """Writes docs/results-llm.md, what a small real model does with tiers: ``make results-llm``.
 
-Every seed has fresh processes, and the model has one thread in each of them: neither what llama.cpp
-kept of earlier prompts nor the number of cores changes a reply.
+Every seed has fresh processes, and the model has one thread in each of them: what llama.cpp kept of
+earlier prompts is the same each time, and the number of cores changes no reply.
 """
 
 import os
@@ -408,8 +408,10 @@ brings a pin of something else. Coins lost to scammers (less is better), {rules_
   model chooses what is in it.
 - With three ticks, a trader that decides by itself has hardly anything to remember. The tables show
   whether it trades at all.
-- Another processor adds up in another order, and may choose other words. Threads and earlier
-  prompts change nothing here.
+- Another processor adds up in another order, and may choose other words; so does llama.cpp with
+  what it kept of earlier prompts. Each seed begins in a fresh process, which makes the page
+  repeatable, but in the second arm of a seed equal prompts may draw other words: a part of that
+  difference is chance.
 - "Not told apart" is no proof of equality: the intervals say how large a difference may be. Where
   all are equal, there is none.
 """

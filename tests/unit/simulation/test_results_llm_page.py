@@ -54,11 +54,12 @@ def test_a_small_model_gives_the_page(maker: Any, tmp_path: Path) -> None:
     once = {"simulation.ticks": 1, "simulation.policy_options": {"retries": 0}}
     scale = maker.Scale(
         seeds=[1],
-        model={**maker.MODEL, "llm.max_tokens": 64},
+        model={**maker.MODEL, "llm.max_tokens": 128},
         market=few,
         asked=[2],
         no_schema=1,
         alone={**few, **once},
+        alone_seeds=[1],
         rules={"simulation.ticks": 5},
         rules_seeds=[1],
     )
