@@ -129,7 +129,7 @@ def test_a_tell_reaches_its_listener_in_the_tick_in_which_the_teller_changes(
 
 
 def turn(*perceived: str, did: str = "") -> Turn:
-    return Turn(perceived, None, (), ((did, {}, "done"),), perceived, {}, (None,))
+    return Turn(perceived, None, (), ((did, {}, "done"),), perceived, {}, (None,), None)
 
 
 def reached(was: dict[int, dict[str, Turn]], now: dict[int, dict[str, Turn]]) -> set[Any]:
