@@ -12,6 +12,8 @@ import yaml
 
 from openai_server import Fault, OpenAIServer
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 Write = Callable[..., Path]
 
@@ -57,7 +59,6 @@ def expected(tiermem: Command, sweep: Callable[..., Path], server: OpenAIServer)
     return state_hashes(tiermem, "calm")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--keep-runs",)])
 def test_a_sweep_whose_model_goes_away_asks_nothing_again(
     tiermem: Command, sweep: Callable[..., Path], server: OpenAIServer, expected: list[str],
@@ -87,7 +88,6 @@ def test_a_sweep_whose_model_goes_away_asks_nothing_again(
     assert (cell / "report.html").exists() == bool(more)
 
 
-@pytest.mark.slow
 def test_a_cell_whose_worker_is_killed_goes_on_with_the_answers_it_has(
     tiermem: Command, sweep: Callable[..., Path], server: OpenAIServer, expected: list[str],
     tmp_path: Path,
@@ -99,7 +99,6 @@ def test_a_cell_whose_worker_is_killed_goes_on_with_the_answers_it_has(
     assert state_hashes(tiermem, "s") == expected
 
 
-@pytest.mark.slow
 def test_a_sweep_goes_on_with_a_larger_budget(
     tiermem: Command, sweep: Callable[..., Path], server: OpenAIServer, expected: list[str]
 ) -> None:
@@ -116,7 +115,6 @@ def test_a_sweep_goes_on_with_a_larger_budget(
     assert len(server.requests) == CALLS
 
 
-@pytest.mark.slow
 def test_answers_of_a_paused_cell_are_not_thrown_away_for_other_code(
     tiermem: Command, sweep: Callable[..., Path], server: OpenAIServer
 ) -> None:
