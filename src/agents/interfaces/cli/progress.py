@@ -1,10 +1,11 @@
 """The progress of a long command: a bar on a terminal, a line now and then elsewhere."""
 
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import Self
 
@@ -30,13 +31,13 @@ class Screen:
 
     def __init__(self, *, quiet: bool) -> None:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._quiet = quiet
+        self.quiet = quiet
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
-        if not self._quiet and self.console.is_terminal:
+        if not self.quiet and self.console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=20),  # on 80 columns, the time left has a place
@@ -58,7 +59,7 @@ class Screen:
 
         A quiet screen prints errors alone.
         """
-        if is_error or not self._quiet:
+        if is_error or not self.quiet:
             self.console.print(Text(one_line(line)))
 
     def meter(self, name: str, unit: str, start: int | None = None) -> Callable[[int, int], None]:
@@ -140,9 +141,9 @@ class Pace:
         return f"{minutes:.0f} min left" if minutes < 90 else f"{minutes / 60:.1f} h left"
 
 
-def stopping() -> AbstractContextManager[Callable[[], bool]]:
-    """Whether Ctrl-C or SIGTERM came; a second signal raises KeyboardInterrupt."""
-    return _noticing((signal.SIGINT, signal.SIGTERM), patience=1)
+def stopping(words: str = "") -> AbstractContextManager[Callable[[], bool]]:
+    """Whether Ctrl-C or SIGTERM came, which says ``words``; a second one is KeyboardInterrupt."""
+    return _noticing((signal.SIGINT, signal.SIGTERM), patience=1, words=words)
 
 
 def interrupts() -> AbstractContextManager[Callable[[], bool]]:
@@ -154,7 +155,9 @@ def interrupts() -> AbstractContextManager[Callable[[], bool]]:
 
 
 @contextmanager
-def _noticing(numbers: tuple[signal.Signals, ...], patience: int) -> Iterator[Callable[[], bool]]:
+def _noticing(
+    numbers: tuple[signal.Signals, ...], patience: int, words: str = ""
+) -> Iterator[Callable[[], bool]]:
     """Whether one of the signals came; after ``patience`` signals, one more interrupts."""
     came: list[int] = []
 
@@ -162,6 +165,9 @@ def _noticing(numbers: tuple[signal.Signals, ...], patience: int) -> Iterator[Ca
         came.append(number)
         if len(came) > patience:
             raise KeyboardInterrupt
+        if words and len(came) == 1:  # past Python's streams, which the signal may have cut short
+            with suppress(OSError):
+                os.write(2, f"\n{words}\n".encode())
 
     before = {number: signal.signal(number, notice) for number in numbers}
     try:

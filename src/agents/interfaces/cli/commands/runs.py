@@ -334,7 +334,8 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
     run.progress = screen.meter("commits in mem0's store", "commits")
     paused: RunPaused | None = None
     # Standard output holds the result alone: what a world prints goes to standard error.
-    with stopping() as asked_to_stop, contextlib.redirect_stdout(sys.stderr):
+    told = "" if screen.quiet else "stopping after this tick; Ctrl-C again stops at once"
+    with stopping(told) as asked_to_stop, contextlib.redirect_stdout(sys.stderr):
         try:
             for _ in run.advance(until):
                 show(run.tick, until)
