@@ -167,6 +167,7 @@ _KEYS = {
     "open": ("name", "effect"),
     "follow": ("after",),
     "about": ("run",),
+    "costs": ("run",),
 }
 
 
