@@ -102,7 +102,7 @@ reference: $(STAMP) ## docs/reference.md, from the table of operations
 settings: $(STAMP) ## config/config.yaml and config/schema.yaml, from the declarations in src/agents/config/settings.py
 	$(BIN)/python docs/make_settings.py
 
-results: $(STAMP) # docs/results.md: which design of memory wins where; three minutes of one core
+results: $(STAMP) # docs/results.md: which design of memory wins where; a thousand runs, some ten minutes of two cores
 	$(BIN)/python docs/make_results.py
 
 inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry

@@ -286,10 +286,10 @@ def page(found: Found) -> str:
         pinned=_pinned(found.cases, every),
         **_deeds(found.deeds),
         alone_runs=len(found.alone.rows),
-        loss=table(found.alone, "loss", more_is_better=False),
-        welfare=table(found.alone, "welfare", more_is_better=True),
+        loss=table(found.alone, "loss"),
+        welfare=table(found.alone, "welfare"),
         rules_seeds=len(found.with_its_pins.seeds),
-        with_its_pins=table(found.with_its_pins, "loss", more_is_better=False),
+        with_its_pins=table(found.with_its_pins, "loss"),
     )
 
 
@@ -412,8 +412,8 @@ brings a pin of something else. Coins lost to scammers (less is better), {rules_
   what it kept of earlier prompts. Each seed begins in a fresh process, which makes the page
   repeatable, but in the second arm of a seed equal prompts may draw other words: a part of that
   difference is chance.
-- "Not told apart" is no proof of equality: the intervals say how large a difference may be. Where
-  all are equal, there is none.
+- *Open*, and *same* in every seed, are no proof of equality ([the words](results.md)): the
+  intervals say how large a difference may be. Where all seeds are equal, there is none.
 """
 
 

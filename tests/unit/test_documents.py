@@ -212,8 +212,11 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
         cells = {
             "market_sweep.yaml": 90, "household_sweep.yaml": 240, "rumor_sweep.yaml": 40,
             "site_sweep.yaml": 30, "market_llm_sweep.yaml": 12,
+            "market_classics.yaml": 260, "household_classics.yaml": 260,
+            "rumor_classics.yaml": 240, "market_seller_classics.yaml": 120,
+            "household_orders_classics.yaml": 120,
         }  # fmt: skip
-        assert len(read_sweep(scenario).runs()) == cells.get(scenario.name, 42)
+        assert len(read_sweep(scenario).runs()) == cells[scenario.name]
     else:
         check_scenario(load_settings(scenario), [])
 
