@@ -75,7 +75,7 @@ check: $(STAMP)  ## lint, format, types, import contracts
 		elif $(TSC) --version >/dev/null 2>&1; then $(TSC) -p $(PAGE); \
 		else echo "the types of the inspector's page are not checked: that needs tsc, or npx and npm's packages"; fi
 
-demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes on two cores
+demo: $(STAMP)   ## flat memory against tiers and what else a user would do, 20 seeds each: some minutes on two cores
 	$(BIN)/python simulations/demo.py
 
 # A benchmark is a program in benchmarks/, and its first line says what it measures.
@@ -102,7 +102,7 @@ reference: $(STAMP) ## docs/reference.md, from the table of operations
 settings: $(STAMP) ## config/config.yaml and config/schema.yaml, from the declarations in src/agents/config/settings.py
 	$(BIN)/python docs/make_settings.py
 
-results: $(STAMP) # docs/results.md: which design of memory wins where; a thousand runs, some ten minutes of two cores
+results: $(STAMP) # docs/results.md: which design of memory wins where; a thousand runs, half an hour or less on two cores
 	$(BIN)/python docs/make_results.py
 
 inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
@@ -124,7 +124,7 @@ demo-llm: install-llm ## six agents of a small real model at the market, ten tic
 record-llm: install-llm # simulations/recorded/market_llm, the run of a real model that everybody can replay; two minutes of one core
 	$(BIN)/python simulations/record_llm.py
 
-results-llm: install-llm # docs/results-llm.md: what a small real model does with tiers; up to ten minutes on two cores
+results-llm: install-llm # docs/results-llm.md: what a small real model does with tiers; ten minutes or more on two cores
 	$(BIN)/python docs/make_results_llm.py
 
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost

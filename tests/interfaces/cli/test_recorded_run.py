@@ -4,6 +4,7 @@ If a change of prompts or of what is recorded is meant, ``make record-llm`` reco
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,7 @@ def test_the_recorded_run_is_small_and_names_no_machine() -> None:
     assert 50_000 < sum(map(len, found.values())) < 300_000
     assert json.loads((RECORDED / "run.json").read_text())["scenario"] is None
     for path, content in found.items():
-        assert not any(each in content for each in (b"/home/", b"/work/", b"/tmp/")), path
+        assert not re.search(rb"(?<![\w:/.<*])/[a-z]+/", content), path  # an absolute path
     lines = [json.loads(line) for line in (RECORDED / "cassette.jsonl").read_text().splitlines()]
     assert {(line["tick"], line["agent"]) for line in lines} == {
         (tick, agent) for tick in range(1, 7) for agent in AGENTS
