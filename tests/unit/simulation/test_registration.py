@@ -101,7 +101,7 @@ def test_a_registration_that_was_edited_or_made_later_is_told(tmp_path: Path) ->
     sweep = plan(tmp_path, registration={"looks": 1})
     results(tmp_path, sweep)
     _edit(tmp_path / "swept", lambda kept: kept["registered"].update(seeds=[1, 2]))
-    assert "its hash is another" in results(tmp_path, sweep).look.deviations[0]
+    assert "its hash is different" in results(tmp_path, sweep).look.deviations[0]
     (tmp_path / "swept" / "registration.yaml").unlink()
     late = results(tmp_path, sweep, first=True).look
     assert late.deviations == ["it was registered after 20 runs"]

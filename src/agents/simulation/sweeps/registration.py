@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ...config.yaml_files import to_yaml
-from ...errors import RunError
+from ...config.yaml_files import read_file, to_yaml
+from ...errors import ConfigError, RunError
 from ...memory.words import counted
 from ...storage.files import replace_file
 from ..reports.sweep_report import Look
@@ -90,7 +88,7 @@ def _deviations(
     """What is otherwise than registered, in words."""
     registered = kept["registered"]
     if _hash(registered) != kept["hash"]:
-        yield "the registration was changed after it was written: its hash is another"
+        yield "the registration was changed after it was written: its hash is different"
     if kept.get("after_runs"):
         yield f"it was registered after {counted(kept['after_runs'], 'run')}"
     for key in ("primary", "looks", "metrics", "baseline", "variants", "grid"):
@@ -98,7 +96,7 @@ def _deviations(
             was, is_now = (_shown(each[key]) for each in (registered, now))
             yield f"the {_NAMES.get(key, key)} was {was} and is {is_now}"
     if registered["plan"] != now["plan"]:
-        yield "the settings or the code of the runs are others"
+        yield "the settings or the code of the runs are different"
     if left_out := set(registered["seeds"]) - set(now["seeds"]):
         yield f"{counted(len(left_out), 'registered seed')} left out"
     if missing:
@@ -124,14 +122,14 @@ def _hash(value: object) -> str:
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        kept: dict[str, Any] = yaml.safe_load((folder / FILE).read_text())
+        kept: Any = read_file(folder / FILE).value
         _ = kept["registered"]["seeds"], kept["hash"], [each["seen"] for each in kept["looks"]]
-    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
+    except (ConfigError, LookupError, TypeError) as error:
         raise RunError(
-            f"{folder / FILE} can't be read, so nobody knows what was registered: {error!r:.200}",
+            f"{folder / FILE} can't be read, so nobody knows what was registered: {error!s:.200}",
             hint="bring the file back, or start anew with --force",
         ) from None
-    return kept
+    return dict(kept)
 
 
 def _write(folder: Path, kept: Mapping[str, Any]) -> None:
