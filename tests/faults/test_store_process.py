@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread, Timer
 
 import pytest
 
@@ -241,6 +241,28 @@ def test_two_processes_never_write_one_store(folder: Path) -> None:
     finally:
         if is_running(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+def test_files_that_go_while_a_bank_opens_are_no_error(folder: Path) -> None:
+    with opened(folder) as bank:
+        bank.agent("alice").add("first")
+        bank.sync()
+        bank.engine.store.close()
+        files, done = bank.engine.store._store.files, Event()
+
+        def make_and_remove() -> None:
+            passing = folder / "chroma" / "chroma.sqlite3-journal"
+            while not done.is_set():
+                passing.touch()
+                passing.unlink()
+
+        other = Thread(target=make_and_remove)
+        other.start()
+        try:
+            assert all(files() for _ in range(500))
+        finally:
+            done.set()
+            other.join()
 
 
 FULL = """

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from glob import escape
@@ -128,12 +129,16 @@ class Mem0Store:
         path = self.path
         if path is None or not path.is_dir():
             return None
-        listing = sorted(
-            (str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns)
-            for file in path.rglob("*")
-            if file.is_file() and file != self._record().path
-        )
-        return hashlib.sha256(repr(listing).encode()).hexdigest() if listing else None
+        listing, ours = [], self._record().path
+        for folder, _, names in os.walk(path):
+            for file in (Path(folder, name) for name in names):
+                # A file may go meanwhile: the process that a killed bank left behind still ends.
+                with contextlib.suppress(FileNotFoundError):
+                    if file != ours:
+                        status = file.stat()
+                        name = str(file.relative_to(path))
+                        listing.append((name, status.st_size, status.st_mtime_ns))
+        return hashlib.sha256(repr(sorted(listing)).encode()).hexdigest() if listing else None
 
     def recorded(self) -> Acknowledged | None:
         """The commit up to which a local store was written; None if nobody knows."""
