@@ -61,11 +61,11 @@ def retracted(listeners: int, *, is_chain: bool) -> float:
         with bank.transaction():
             if is_chain:
                 for teller, listener in pairwise(names):
-                    last = bank.agent(teller).tell(listener, last).memory_id
+                    last = bank.agent(teller).social.tell(listener, last).memory_id
             else:
-                first.broadcast(own, names[1:])
+                first.social.broadcast(own, names[1:])
         begun = process_time()
-        reached = len(first.retract(own, "the well is clean"))
+        reached = len(first.social.retract(own, "the well is clean"))
         seconds = process_time() - begun
     if reached != listeners:
         raise SystemExit(f"the correction reached {reached} of {listeners} agents")

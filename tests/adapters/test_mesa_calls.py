@@ -11,7 +11,7 @@ from mesa_models import Town, Walker, walked
 
 from agents.simulation.kept_ticks import ticks_of
 from tiermem import AgentMemory, InvalidContent, InvalidInput, InvalidMetadata
-from tiermem.mesa.memories import READS, KeptMemories
+from tiermem.mesa.memories import READS, SOCIAL_READS, KeptMemories
 
 
 def first(town: Town) -> Walker:
@@ -80,13 +80,13 @@ LOOKS: dict[str, Callable[[KeptMemories, str], object]] = {
     "get": lambda kept, id_: kept.get(id_),
     "get_pinned_memories": lambda kept, id_: kept.get_pinned_memories(),
     "get_relevant_memories": lambda kept, id_: kept.get_relevant_memories(MET),
-    "groups": lambda kept, id_: kept.groups(),
-    "heard": lambda kept, id_: kept.heard(id_),
+    "groups": lambda kept, id_: kept.social.groups(),
+    "heard": lambda kept, id_: kept.social.heard(id_),
     "history": lambda kept, id_: kept.history(id_),
     "links": lambda kept, id_: kept.links(id_),
     "search": lambda kept, id_: kept.search(MET, include_cold=True),
     "status": lambda kept, id_: kept.status(),
-    "trust_of": lambda kept, id_: kept.trust_of("Walker_2"),
+    "trust_of": lambda kept, id_: kept.social.trust_of("Walker_2"),
 }
 
 
@@ -131,18 +131,22 @@ def test_what_is_kept_gives_what_the_bank_gives() -> None:
         assert look(kept, own.all()[0].id) == look(own, own.all()[0].id), name
     assert repr(kept) == "<KeptMemories Walker_1: 7 memories>"
     shown = {name for name in dir(kept) if not name.startswith("_")}
-    assert shown == {"agent_id", *LOOKS} == {"agent_id", *READS}
+    assert shown | set(SOCIAL_READS) == {"agent_id", "social", *LOOKS}
+    assert set(LOOKS) == {*READS, *SOCIAL_READS}
 
 
 def test_what_is_kept_can_not_be_changed_by_looking() -> None:
     town = walked(2)
     kept, before = first(town).memory.kept, town.memories.bank.state_hash()
     names = {name for name in dir(AgentMemory) if not name.startswith("_")}
-    writes = names - {*READS, "agent_id", "engine", "notes"}
+    writes = names - {*READS, "agent_id", "engine", "notes", "social"}
     assert {"add", "add_many", "pin", "delete", "forget", "recall", "compact"} < writes
     for name in sorted(writes):
         with pytest.raises(InvalidInput, match=rf"to look at: {name}\(\) would change"):
             getattr(kept, name)("I was never there.")
+    for name in ("tell", "broadcast", "retract", "trust", "post", "leave"):
+        with pytest.raises(InvalidInput, match=rf"to look at: {name}\(\) would change"):
+            getattr(kept.social, name)("I was never there.")
     for name in ("notes", "engine", "__deepcopy__", "colour"):
         assert not hasattr(kept, name)
     assert town.memories.bank.state_hash() == before

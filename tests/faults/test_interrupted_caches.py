@@ -131,8 +131,8 @@ def test_the_answers_of_a_bank_stay_right(of: list[Any]) -> None:
             ann.add(f"the boat has {number} leaks?", session="talk", speaker=speaker)
         ann.add("red fish, red fish in the net")
         ann.add("a cold day", temperature="cold")
-        ann.tell("bob", ann.add("fish is dear").id)
-        bob.trust("ann", 0.5)
+        ann.social.tell("bob", ann.add("fish is dear").id)
+        bob.social.trust("ann", 0.5)
         ann.search("fish and a boat")
         bank.commit()
 

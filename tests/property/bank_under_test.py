@@ -295,7 +295,7 @@ class BankUnderTest(RuleBasedStateMachine):
         assert self.bank.agents() == self.model.agents()
         for agent in AGENTS:
             view, seen = self.bank.agent(agent), self.model.seen(agent)
-            assert view.groups() == self.model.groups_of(agent)
+            assert view.social.groups() == self.model.groups_of(agent)
             memories = view.all()
             assert plain(memories) == plain(seen)
             assert plain(view.get_pinned_memories()) == plain(self.model.pinned(agent))

@@ -18,7 +18,7 @@ def tell(test, agent, pick, to) -> None:
     if to != agent:
         identifier, sequence = test.choose(agent, pick)
         test.both(
-            lambda bank: bank.agent(agent).tell(to, identifier).is_new,
+            lambda bank: bank.agent(agent).social.tell(to, identifier).is_new,
             lambda: test.model.tell(agent, sequence, to, id_in(test)),
         )
 
@@ -35,7 +35,8 @@ def _retract(test, agent, chosen, text) -> None:
     identifier, sequence = chosen
     test.both(
         lambda bank: [
-            (told.listener, told.is_new) for told in bank.agent(agent).retract(identifier, text)
+            (told.listener, told.is_new)
+            for told in bank.agent(agent).social.retract(identifier, text)
         ],
         lambda: test.model.retract(agent, sequence, text, id_in(test)),
     )
@@ -44,8 +45,8 @@ def _retract(test, agent, chosen, text) -> None:
 def trust(test, agent, to, value) -> None:
     """It says nothing where the settings do not ask for it, and is kept."""
     if to != agent:
-        test.both(lambda bank: bank.agent(agent).trust(to, value), lambda: None)
-        assert test.bank.agent(agent).trust_of(to) == value
+        test.both(lambda bank: bank.agent(agent).social.trust(to, value), lambda: None)
+        assert test.bank.agent(agent).social.trust_of(to) == value
 
 
 def join(test, agent, group) -> None:
@@ -56,13 +57,15 @@ def join(test, agent, group) -> None:
 
 
 def leave(test, agent, group) -> None:
-    test.both(lambda bank: bank.agent(agent).leave(group), lambda: test.model.leave(group, agent))
+    test.both(
+        lambda bank: bank.agent(agent).social.leave(group), lambda: test.model.leave(group, agent)
+    )
 
 
 def post(test, agent, group, text, tier) -> None:
     text = test.text(text)
     test.both(
-        lambda bank: bank.agent(agent).post(group, text, tier[1]),
+        lambda bank: bank.agent(agent).social.post(group, text, tier[1]),
         lambda: test.model.post(group, agent, text, int(tier[0])),
     )
 

@@ -81,7 +81,7 @@ class World:
         memory, to = self._any(agent), self.rng.choice(AGENTS)
         if memory is None or to == agent:
             return
-        told = self.bank.agent(agent).tell(to, memory.id)
+        told = self.bank.agent(agent).social.tell(to, memory.id)
         self._has(to, told.memory_id, memory.content)
 
     def broadcast(self, agent: str) -> None:
@@ -89,7 +89,7 @@ class World:
         others = [name for name in AGENTS if name != agent]
         to = self.rng.sample(others, self.rng.randrange(1, 3))
         if memory is not None:
-            for told in self.bank.agent(agent).broadcast(memory.id, to):
+            for told in self.bank.agent(agent).social.broadcast(memory.id, to):
                 assert told.listener in to
                 self._has(told.listener, told.memory_id, memory.content)
 
@@ -115,11 +115,11 @@ class World:
     def post(self, agent: str) -> None:
         group, text = self.rng.choice(GROUPS), self._text(agent)
         if agent in self.members[group]:
-            self.ids.append(self.bank.agent(agent).post(group, text).id)
+            self.ids.append(self.bank.agent(agent).social.post(group, text).id)
             self.boards[group].add(text)
         else:
             with pytest.raises(TierMemError):
-                self.bank.agent(agent).post(group, text)
+                self.bank.agent(agent).social.post(group, text)
 
     def join(self, agent: str) -> None:
         group = self.rng.choice(GROUPS)
@@ -129,14 +129,14 @@ class World:
     def leave(self, agent: str) -> None:
         group = self.rng.choice(GROUPS)
         if agent in self.members[group]:
-            self.bank.agent(agent).leave(group)
+            self.bank.agent(agent).social.leave(group)
             self.members[group].remove(agent)
 
     def retract(self, agent: str) -> None:
         memory, text = self._any(agent), self._text(agent)
         if memory is None or self.rng.random() < 0.7:
             return
-        told = self.bank.agent(agent).retract(memory.id, text)
+        told = self.bank.agent(agent).social.retract(memory.id, text)
         self.told[agent].add(text)
         self.own_ids[agent] |= {each.id for each in self.bank.agent(agent).all()}
         for each in told:
@@ -144,7 +144,7 @@ class World:
 
     def trust(self, agent: str) -> None:
         other = self.rng.choice([name for name in AGENTS if name != agent])
-        self.bank.agent(agent).trust(other, self.rng.choice([0, 0.25, 1]))
+        self.bank.agent(agent).social.trust(other, self.rng.choice([0, 0.25, 1]))
 
     def wait(self, agent: str) -> None:
         self.bank.advance(self.bank.tick + 1)
@@ -200,7 +200,7 @@ class World:
         own, memory_id = self.bank.agent(agent), self.rng.choice(self.ids or ["none"])
         try:
             links, flags = own.links(memory_id), own.links(memory_id).flags
-            teller = own.heard(memory_id).teller
+            teller = own.social.heard(memory_id).teller
         except MemoryNotFound:
             assert memory_id not in {each.id for each in own.all()}
             return []
@@ -213,7 +213,7 @@ class World:
         own, boards = self.bank.agent(agent), set[str]()
         for group in GROUPS:
             boards |= self.boards[group] if agent in self.members[group] else set()
-        assert set(own.groups()) == {g for g in GROUPS if agent in self.members[g]}
+        assert set(own.social.groups()) == {g for g in GROUPS if agent in self.members[g]}
         look = self.rng.choice([own.search, own.explain])
         found = look(self._query(), 99, include_groups=True)
         return {each.memory.content for each in found} - boards

@@ -49,7 +49,7 @@ def recorded(folder: Path) -> dict[str, Any]:
             "state": bank.state_hash(),
             "ticks": list(ticks_of(bank).records()),
             "sources": [[each.source for each in agent.all()] for agent in agents],
-            "heard": [[agent.heard(each.id) for each in agent.all()] for agent in agents],
+            "heard": [[agent.social.heard(each.id) for each in agent.all()] for agent in agents],
         }
 
 
@@ -154,7 +154,7 @@ def test_a_plan_of_all_deeds_does_all_of_them(tmp_path: Path) -> None:
     assert {source.hands for source in told} >= {1, 2}
     with MemoryBank.at(tmp_path / "whole" / "bank") as bank:
         texts = {agent: [m.content for m in bank.agent(agent).all()] for agent in bank.agents()}
-        assert bank.agent("agent_03").trust_of("agent_00") == 0.25
+        assert bank.agent("agent_03").social.trust_of("agent_00") == 0.25
     assert any(text.startswith("It is not so") for own in list(texts.values())[1:] for text in own)
 
 

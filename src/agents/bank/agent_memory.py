@@ -19,7 +19,7 @@ from ..memory.requests import (
     optional_session,
     with_session,
 )
-from ..memory.sources import Heard, Links, Told
+from ..memory.sources import Links
 from ..memory.tiers import (
     Retention,
     RetentionLike,
@@ -36,8 +36,8 @@ from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
 from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
-from ..telling import groups, links, tell
-from ..telling import trust as trusting
+from ..telling import groups, links
+from .agent_social import AgentSocial
 from .renaming import doing, under_our_names
 
 if TYPE_CHECKING:
@@ -337,61 +337,7 @@ class AgentMemory:
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
 
-    # Telling
-
-    def tell(
-        self,
-        to: str,
-        memory_id: str,
-        as_tier: TierLike | None = None,
-        note: str | None = None,
-    ) -> Told:
-        """Tell another agent a memory: the listener gets a copy, a memory of its own.
-
-        The copy has the text, kind, tags, value, metadata and end of the memory. Its ``source``
-        says who told it, and where it came from; ``note`` is kept as its metadata ``told_note``.
-        Its tier is ``as_tier``, any but pinned, or the tier of the memory, important at most. What
-        the listener knows from the same origin is counted, and not stored again: :meth:`heard`.
-        A memory that another one superseded is :class:`InvalidInput`, which names the other one.
-        """
-        return self.broadcast(memory_id, [to], as_tier, note)[0]
-
-    def broadcast(
-        self,
-        memory_id: str,
-        to: Iterable[str],
-        as_tier: TierLike | None = None,
-        note: str | None = None,
-    ) -> list[Told]:
-        """:meth:`tell` for many listeners, each once, in one commit.
-
-        If one is refused, nobody is told.
-        """
-        if isinstance(to, str):
-            raise InvalidInput("broadcast() takes a list of agents", hint="use tell() for one")
-        with self.engine.using():
-            memory = self.get(memory_id)
-            news = [tell.telling(self.engine, memory, each, as_tier, note) for each in to]
-            each_once = {one.receiver: one for one in news}
-            return tell.deliver(self.engine, each_once.values())
-
-    def heard(self, memory_id: str) -> Heard:
-        """How often the agent was told a memory, and by whom last; never, for one of its own."""
-        with self.engine.using():
-            return tell.heard(self.engine, self.get(memory_id))
-
-    def retract(self, memory_id: str, correction: str | None = None) -> list[Told]:
-        """Take back a memory, and let the correction follow all that were told it.
-
-        The correction supersedes the memory. It is the text ``correction``; or the memory that
-        superseded this one already; or a memory that says that this one is retracted. Each agent
-        that told the memory tells the correction to those that it told, as ordinary tells, also if
-        they had a copy from somebody else. There it supersedes their copies, and what that agent
-        told them as an earlier correction; what is pinned there stays, and is contradicted. Each
-        copy is reached once.
-        """
-        with self.engine.using():
-            return tell.retract(self.engine, self.get(memory_id), correction)
+    # What is linked
 
     def link(
         self, memory_id: str, *, supersedes: str | None = None, contradicts: str | None = None
@@ -415,31 +361,12 @@ class AgentMemory:
         with self.engine.using():
             return links.links(self.engine, self._found(memory_id))
 
-    def trust(self, teller: str, trust: float) -> None:
-        """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
+    # What agents tell each other
 
-        With ``retrieval.trust``, the trust multiplies score and boost of what that agent told.
-        """
-        with self.engine.using():
-            trusting.trust(self.engine, self.agent_id, teller, trust)
-
-    def trust_of(self, teller: str) -> float:
-        """How much the agent trusts what ``teller`` tells."""
-        with self.engine.using():
-            return trusting.trust_of(self.engine, self.agent_id, teller)
-
-    def post(self, group: str, content: str, tier: TierLike | None = None) -> Memory:
-        """Write to the board of a group of which the agent is a member."""
-        return groups.post(self.engine, group, self.agent_id, content, tier)
-
-    def leave(self, group: str) -> None:
-        """Leave a group: from now on, the agent neither reads nor writes its board."""
-        groups.leave(self.engine, group, self.agent_id)
-
-    def groups(self) -> list[str]:
-        """The groups of which the agent is a member, in alphabetical order."""
-        with self.engine.using():
-            return groups.groups_of(self.engine, self.agent_id)
+    @property
+    def social(self) -> AgentSocial:
+        """What the agent tells others, hears from them and believes, and its groups."""
+        return AgentSocial(self.engine, self.agent_id)
 
     # Notes
 

@@ -20,6 +20,7 @@ from ..storage.embedding import Embedder
 from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
 from .agent_session import AgentSession
+from .agent_social import AgentSocial
 from .memory_bank import Group, MemoryBank
 
 logger = logging.getLogger(__name__)
@@ -324,6 +325,31 @@ class AsyncAgentNotes(_View[AgentNotes]):
 
 
 @final
+class AsyncAgentSocial(_View[AgentSocial]):
+    """The methods of :class:`AgentSocial` as coroutines: :attr:`AsyncAgentMemory.social`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<AsyncAgentSocial {self.agent_id}>"
+
+    @property
+    def agent_id(self) -> str:
+        """The agent's id."""
+        return self._of.agent_id
+
+    tell = _awaited(AgentSocial.tell)
+    broadcast = _awaited(AgentSocial.broadcast)
+    heard = _awaited(AgentSocial.heard)
+    retract = _awaited(AgentSocial.retract)
+    trust = _awaited(AgentSocial.trust)
+    trust_of = _awaited(AgentSocial.trust_of)
+    post = _awaited(AgentSocial.post)
+    leave = _awaited(AgentSocial.leave)
+    groups = _awaited(AgentSocial.groups)
+
+
+@final
 class AsyncGroup(_View[Group]):
     """The methods of :class:`Group` as coroutines. Made by :meth:`AsyncMemoryBank.group`."""
 
@@ -395,6 +421,11 @@ class AsyncAgentMemory(_View[AgentMemory]):
         """The agent's Markdown notes."""
         return AsyncAgentNotes(self._of.notes, self._turns)
 
+    @property
+    def social(self) -> AsyncAgentSocial:
+        """What the agent tells others, hears from them and believes, and its groups."""
+        return AsyncAgentSocial(self._of.social, self._turns)
+
     def session(self, name: str | int) -> AsyncAgentSession:
         """:meth:`AgentMemory.session`: the memories of one session."""
         return AsyncAgentSession(self._of.session(name), self._turns)
@@ -409,17 +440,8 @@ class AsyncAgentMemory(_View[AgentMemory]):
     set_tier = _awaited(AgentMemory.set_tier)
     pin = _awaited(AgentMemory.pin)
     unpin = _awaited(AgentMemory.unpin)
-    tell = _awaited(AgentMemory.tell)
-    broadcast = _awaited(AgentMemory.broadcast)
-    heard = _awaited(AgentMemory.heard)
-    retract = _awaited(AgentMemory.retract)
     link = _awaited(AgentMemory.link)
     links = _awaited(AgentMemory.links)
-    post = _awaited(AgentMemory.post)
-    leave = _awaited(AgentMemory.leave)
-    groups = _awaited(AgentMemory.groups)
-    trust = _awaited(AgentMemory.trust)
-    trust_of = _awaited(AgentMemory.trust_of)
     memory_search = _awaited(AgentMemory.memory_search)
     spill = _awaited(AgentMemory.spill)
     decay_score = _awaited(AgentMemory.decay_score)

@@ -7,11 +7,12 @@ from importlib.metadata import version
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, final
 from weakref import finalize, ref
 
 from ..adapting import agent_id_of
 from ..bank.agent_memory import AgentMemory
+from ..bank.agent_social import AgentSocial
 from ..bank.memory_bank import MemoryBank
 from ..bank.opening import Config
 from ..config.load import load_settings
@@ -42,27 +43,21 @@ _LARGEST_SEED = 2**63 - 1
 
 READS = (
     "all", "count", "decay_score", "explain", "get", "get_pinned_memories",
-    "get_relevant_memories", "groups", "heard", "history", "links", "search", "status", "trust_of",
+    "get_relevant_memories", "history", "links", "search", "status",
 )  # fmt: skip
 """The methods of :class:`AgentMemory` that only read. Those that read notes also index them."""
+SOCIAL_READS = ("groups", "heard", "trust_of")
+"""The methods of :class:`AgentSocial` that only read."""
 
 
-@final
-class KeptMemories:
-    """What an agent of a model has in the bank, to look at: ``agent.memory.kept``.
-
-    It has the methods of :class:`AgentMemory` that read: ``all``, ``get``, ``count``, ``search``,
-    ``explain``, ``history``, … Nothing that they give counts as used, inside a step or outside.
-    The methods that change memories raise :class:`InvalidInput`.
-    """
+class _Kept:
+    """Reads what an agent has in the bank, and refuses to change it."""
 
     __slots__ = ("_memory",)
+    _all: ClassVar[type]
 
     def __init__(self, memory: AgentMemory) -> None:
         self._memory = memory
-
-    def __repr__(self) -> str:
-        return f"<KeptMemories {self.agent_id}: {self.count()} memories>"
 
     @property
     def agent_id(self) -> str:
@@ -70,8 +65,8 @@ class KeptMemories:
         return self._memory.agent_id
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """What is none of ``READS``: the other methods are refused when they are called."""
-        if name.startswith("_") or not callable(getattr(AgentMemory, name, None)):
+        """A method that does not only read: it is refused when it is called."""
+        if name.startswith("_") or not callable(getattr(self._all, name, None)):
             raise AttributeError(f"agent.memory.kept has no {name}: it looks at memories")
 
         def refuse(*_: object, **__: object) -> NoReturn:
@@ -83,18 +78,51 @@ class KeptMemories:
         return refuse
 
 
-def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
+@final
+class KeptSocial(_Kept):
+    """What an agent of a model heard and believes, and its groups: ``agent.memory.kept.social``."""
+
+    __slots__ = ()
+    _all = AgentSocial
+
+    def __repr__(self) -> str:
+        return f"<KeptSocial {self.agent_id}>"
+
+
+@final
+class KeptMemories(_Kept):
+    """What an agent of a model has in the bank, to look at: ``agent.memory.kept``.
+
+    It has the methods of :class:`AgentMemory` that read: ``all``, ``get``, ``count``, ``search``,
+    ``explain``, ``history``, … Nothing that they give counts as used, inside a step or outside.
+    The methods that change memories raise :class:`InvalidInput`.
+    """
+
+    __slots__ = ()
+    _all = AgentMemory
+
+    def __repr__(self) -> str:
+        return f"<KeptMemories {self.agent_id}: {self.count()} memories>"
+
+    @property
+    def social(self) -> KeptSocial:
+        """What the agent heard and believes, and its groups."""
+        return KeptSocial(self._memory)
+
+
+def _looking(method: Callable[..., Any], of: Callable[[AgentMemory], object]) -> Callable[..., Any]:
     @wraps(method)
-    def look(self: KeptMemories, *arguments: Any, **options: Any) -> Any:
-        memory = self._memory
-        with memory.engine.observing():
-            return method(memory, *arguments, **options)
+    def look(self: _Kept, *arguments: Any, **options: Any) -> Any:
+        with self._memory.engine.observing():
+            return method(of(self._memory), *arguments, **options)
 
     return look
 
 
 for _name in READS:
-    setattr(KeptMemories, _name, _looking(getattr(AgentMemory, _name)))
+    setattr(KeptMemories, _name, _looking(getattr(AgentMemory, _name), lambda memory: memory))
+for _name in SOCIAL_READS:
+    setattr(KeptSocial, _name, _looking(getattr(AgentSocial, _name), lambda memory: memory.social))
 
 
 # The memory of one agent

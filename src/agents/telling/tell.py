@@ -367,7 +367,7 @@ def _origin(memory: Memory) -> str:
 
 
 def retract(bank: Engine, memory: Memory, text: str | None) -> list[Told]:
-    """:meth:`AgentMemory.retract`."""
+    """:meth:`AgentSocial.retract`."""
     told: list[Told] = []
     with bank.changing():
         waiting = deque([(memory, _correction(bank, memory, text))])

@@ -17,7 +17,7 @@ from ..storage.state.state import State
 
 
 def trust(bank: Engine, agent_id: str, teller: object, value: object) -> None:
-    """:meth:`AgentMemory.trust`."""
+    """:meth:`AgentSocial.trust`."""
     name = check_agent_id(teller)
     if name == agent_id:
         raise InvalidInput(f"{agent_id} can't tell {agent_id} anything", hint="name a teller")
@@ -30,7 +30,7 @@ def trust(bank: Engine, agent_id: str, teller: object, value: object) -> None:
 
 
 def trust_of(bank: Engine, agent_id: str, teller: object) -> float:
-    """:meth:`AgentMemory.trust_of`."""
+    """:meth:`AgentSocial.trust_of`."""
     holdings = bank.state.block(agent_id).holdings
     own = NO_VALUES if holdings is None else holdings.of(TRUST)
     return float(own.get(check_agent_id(teller), 1.0))

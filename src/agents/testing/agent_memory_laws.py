@@ -74,7 +74,7 @@ class AgentMemoryLaws:
         agent_memory = bank.agent(teller)
         for memory in agent_memory.all():
             if memory.content == text:
-                agent_memory.tell(listener, memory.id)
+                agent_memory.social.tell(listener, memory.id)
 
     def tellers(self, made: Any, agent: str, text: str) -> list[str]:
         """The agents through whose hands a memory with this text came, from its owner backwards."""

@@ -240,9 +240,9 @@ def _of_agent(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
 def _told(bank: MemoryBank, name: str, memory: Memory, to: str) -> None:
     agent = bank.agent(memory.agent_id)
     if name == "tell":
-        agent.tell(to, memory.id)
+        agent.social.tell(to, memory.id)
     else:
-        agent.retract(memory.id, "it is not so")
+        agent.social.retract(memory.id, "it is not so")
 
 
 def _among_agents(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
@@ -250,13 +250,13 @@ def _among_agents(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> Non
     agent = bank.agent(agent_id)
     with suppress(InvalidInput):
         if name == "trust":
-            agent.trust(*rest)
+            agent.social.trust(*rest)
         elif name == "join":
             bank.group(_GROUP, [agent_id])
         elif name == "post":
-            agent.post(_GROUP, f"{agent_id} was here")
+            agent.social.post(_GROUP, f"{agent_id} was here")
         else:
-            agent.leave(_GROUP)
+            agent.social.leave(_GROUP)
 
 
 def _refusals(memory: Memory, tick: int) -> tuple[type[Exception], ...]:

@@ -195,32 +195,32 @@ def tell(memory: AgentMemory, arguments: Json) -> Json:
             if listener not in known and listener != memory.agent_id:
                 raise InvalidInput(f"there is no agent {name!r:.80}", hint="name another agent")
             to.append(listener)
-        told = memory.broadcast(**{**arguments, "to": to})
+        told = memory.social.broadcast(**{**arguments, "to": to})
     return {"told": [{"agent": scope.name(each.listener), "is_new": each.is_new} for each in told]}
 
 
 def retract(memory: AgentMemory, arguments: Json) -> Json:
     """Take a memory back; how far it went is not its teller's to know."""
-    return {"corrected": len(memory.retract(**arguments))}
+    return {"corrected": len(memory.social.retract(**arguments))}
 
 
 def trust(memory: AgentMemory, arguments: Json) -> Json:
     teller = _here(memory, arguments["teller"])
     with memory.engine.using():
         if "trust" in arguments:
-            memory.trust(teller, arguments["trust"])
-        return {"teller": arguments["teller"], "trust": memory.trust_of(teller)}
+            memory.social.trust(teller, arguments["trust"])
+        return {"teller": arguments["teller"], "trust": memory.social.trust_of(teller)}
 
 
 def post(memory: AgentMemory, arguments: Json) -> Json:
     group = _here(memory, arguments["group"])
-    return shown(memory.engine, memory.post(**{**arguments, "group": group}))
+    return shown(memory.engine, memory.social.post(**{**arguments, "group": group}))
 
 
 def leave(memory: AgentMemory, arguments: Json) -> Json:
-    memory.leave(_here(memory, arguments["group"]))
+    memory.social.leave(_here(memory, arguments["group"]))
     scope = scope_of(memory.agent_id)
-    return {"groups": [scope.name(each) for each in memory.groups()]}
+    return {"groups": [scope.name(each) for each in memory.social.groups()]}
 
 
 def _here(memory: AgentMemory, name: str) -> str:

@@ -62,7 +62,7 @@ def test_chains_with_the_same_text_are_one_row_for_a_person_and_two_in_json(
         for teller, listeners in {"alice": ["bob", "dora"], "carol": ["erin"]}.items():
             one = bank.agent(teller).add("the mill burns")
             for listener in listeners:
-                bank.agent(teller).tell(listener, one.id)
+                bank.agent(teller).social.tell(listener, one.id)
     lines = tiermem("analyse", tmp_path / "bank").out.splitlines()
     (row,) = (line.split("\t") for line in lines if line.endswith("the mill burns"))
     assert (row[1], row[3], row[-2]) == ("alice", "3", "1")
@@ -143,7 +143,7 @@ def test_a_board_is_no_agent(tiermem: Command, tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         one = bank.agent("alice").add("the mill burns")
         bank.group("guild", ["alice", "bob"]).post("alice", "the mill burns")
-        bank.agent("alice").tell("bob", one.id)
+        bank.agent("alice").social.tell("bob", one.id)
     done = tiermem("analyse", tmp_path / "bank")
     assert "2 agents, 2 memories up to tick 0" in done.out
     assert "guild" not in done.out
@@ -154,7 +154,7 @@ def test_a_board_is_no_agent(tiermem: Command, tmp_path: Path) -> None:
 def test_a_bank_is_asked_as_a_run_is(tiermem: Command, tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         one = bank.agent("alice").add("the \x1b[31mmill burns")
-        bank.agent("alice").tell("bob", one.id)
+        bank.agent("alice").social.tell("bob", one.id)
     done = tiermem("analyse", tmp_path / "bank")
     assert "\nalice\tbob\t1\t1\t0\t0\n" in done.out
     assert "keeps no decisions" in done.out

@@ -66,7 +66,7 @@ def test_groups_are_exported_and_imported(tiermem: Command, other: Path, name: s
         guild = bank.group("guild", ["alice", "bob"])
         guild.post("bob", "we meet at noon", "important")
         guild.post("alice", "we meet at noon")
-        bank.agent("bob").leave("guild")
+        bank.agent("bob").social.leave("guild")
     wrote = tiermem("store", "export", "crew", "--out", name)
     assert "wrote 3 memories and 2 groups" in wrote.err
     assert (

@@ -127,15 +127,15 @@ def test_what_was_told_leads_to_its_teller_and_is_retracted(tiermem: Command, ot
         zoe = bank.agent("zoe")  # after its listeners in the order of names
         zoe.add("it rains")
         rumor = zoe.add("the bridge is closed")
-        copy = zoe.tell("bob", rumor.id).memory_id
-        bank.agent("bob").tell("alice", copy)
+        copy = zoe.social.tell("bob", rumor.id).memory_id
+        bank.agent("bob").social.tell("alice", copy)
     moved(tiermem)
     with opened("other") as bank:
         (heard,) = bank.agent("alice").all()
         chain = bank.chain(heard)
         assert [each.agent_id for each in chain.memories] == ["alice", "bob", "zoe"]
         assert chain.is_whole
-        bank.agent("zoe").retract(chain.memories[-1].id, "the bridge is open")
+        bank.agent("zoe").social.retract(chain.memories[-1].id, "the bridge is open")
         for name in ("zoe", "bob", "alice"):
             assert "the bridge is open" in texts(bank, name)
             assert "the bridge is closed" not in texts(bank, name)
@@ -144,7 +144,7 @@ def test_what_was_told_leads_to_its_teller_and_is_retracted(tiermem: Command, ot
 def test_a_teller_that_was_not_exported_is_missing(tiermem: Command, other: Path) -> None:
     with opened("crew") as bank:
         zoe = bank.agent("zoe")
-        zoe.tell("bob", zoe.add("the bridge is closed").id)
+        zoe.social.tell("bob", zoe.add("the bridge is closed").id)
     with opened("other") as bank:
         bank.agent("zoe").add("something else")
     moved(tiermem, "--agent", "bob")
@@ -189,7 +189,7 @@ def test_a_version_that_is_not_in_the_file_is_no_later_one(tiermem: Command, oth
     with opened("crew") as bank:
         bob = bank.agent("bob")
         shop = bob.add("the shop is closed")
-        bob.tell("carl", shop.id)  # after bob in the order of names
+        bob.social.tell("carl", shop.id)  # after bob in the order of names
         bob.add("Dan is poor", kind="insight", evidence=[shop.id])
         bob.update(shop.id, "the shop is open")
     moved(tiermem)
@@ -249,7 +249,7 @@ def test_rows_that_name_memories_are_embedded_together() -> None:
     with MemoryBank.ephemeral() as bank:
         bob = bank.agent("bob")
         for number in range(20):
-            bob.tell("carl", bob.add(f"fact {number}", key=f"key {number}").id)
+            bob.social.tell("carl", bob.add(f"fact {number}", key=f"key {number}").id)
         bob.update(bob.all()[0].id, "fact 0 again")
         given = list(exported(bank, bank.agents(), archived=True))
     embedder = Counting()

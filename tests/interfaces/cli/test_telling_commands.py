@@ -68,7 +68,7 @@ def test_a_name_that_the_bank_does_not_have_is_a_mistake(
     assert "it has alice, bob" in done.err
     with MemoryBank.open(folder) as bank:
         assert (bank.agents(), bank.groups()) == (["alice", "bob", "carol"], [])
-        assert bank.agent("alice").trust_of("zedd") == 1
+        assert bank.agent("alice").social.trust_of("zedd") == 1
 
 
 def test_a_teller_of_an_imported_memory_can_be_believed(
@@ -109,8 +109,8 @@ def distrusting(folder: Path, is_on: bool) -> Path:
     with MemoryBank.open(folder, **settings) as bank:
         alice, bob = bank.agent("alice"), bank.agent("bob")
         bob.add(RAIN)
-        alice.tell("bob", alice.add("agent_X cheats").id)
-        bob.trust("alice", 0.2)
+        alice.social.tell("bob", alice.add("agent_X cheats").id)
+        bob.social.trust("alice", 0.2)
     return folder
 
 

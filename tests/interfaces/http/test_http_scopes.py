@@ -108,7 +108,7 @@ class Victim(NamedTuple):
             memory.notes.sync()
         group = bank.group("guild", ["ann", "bob"], project="alpha", environment="production")
         posted = group.post(ALPHA.agent_id("ann"), f"{SECRET}, on a board")
-        bank.agent(ALPHA.agent_id("ann")).tell(ALPHA.agent_id("bob"), ids[2])
+        bank.agent(ALPHA.agent_id("ann")).social.tell(ALPHA.agent_id("bob"), ids[2])
         return cls(bank, [*ids, posted.id])
 
     def state(self) -> list[Any]:
@@ -118,7 +118,7 @@ class Victim(NamedTuple):
             [[memory.all(retention=each) for each in Retention] for memory in agents],
             [memory.notes.read("MEMORY.md") for memory in agents],
             [memory.status().to_dict() for memory in agents],
-            [memory.trust_of(BETA.agent_id("ann")) for memory in agents],
+            [memory.social.trust_of(BETA.agent_id("ann")) for memory in agents],
             [group.all(), group.members()],
         ]
 

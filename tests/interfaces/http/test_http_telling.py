@@ -123,9 +123,9 @@ def test_a_listener_reads_nothing_of_the_chain(service: Served) -> None:
     bank = service.bank
     carol = bank.agent("carol")
     origin = carol.add("the bridge is out, and this is carol's word")
-    passed = bank.agent("bob").get(carol.tell("bob", origin.id).memory_id)
+    passed = bank.agent("bob").get(carol.social.tell("bob", origin.id).memory_id)
     bank.agent("alice").add("alice's own")
-    told = bank.agent("bob").tell("alice", passed.id).memory_id
+    told = bank.agent("bob").social.tell("alice", passed.id).memory_id
     carol.update(origin.id, "carol's second thought")
     with service.agent("alice", "tell") as alice:
         for other in (origin.id, passed.id):

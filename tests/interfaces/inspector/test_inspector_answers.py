@@ -299,7 +299,7 @@ def test_a_board_is_nobody_of_the_population(tmp_path: Path) -> None:
         guild.post("bob", "the mill burns")
         one = bank.agent("alice").add("the mill burns")
         guild.post("alice", "the mill burns")
-        bank.agent("alice").tell("bob", one.id)
+        bank.agent("alice").social.tell("bob", one.id)
         bank.agent("bob").add("the bridge is open")
     study = analysis.study(tmp_path / "bank")
     with looked_at(tmp_path / "bank") as site:

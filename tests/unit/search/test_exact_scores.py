@@ -68,8 +68,8 @@ def test_a_single_search_with_a_filter_gives_the_bits_of_a_batch(
     filled(bank)
     ann, bob = bank.agent("agent0"), bank.agent("agent1")
     for memory in bob.all()[:9]:
-        bob.tell(ann.agent_id, memory.id)
-    ann.trust(bob.agent_id, 0.25)
+        bob.social.tell(ann.agent_id, memory.id)
+    ann.social.trust(bob.agent_id, 0.25)
     ann.add("agent0 forgets 3", "important", {"place": "bay"}, ttl=1)
     ann.add_many([(f"agent0 remembers {n} too", 3, {"place": "bay"}) for n in range(5)])
     bank.advance(1)

@@ -122,7 +122,7 @@ def test_a_session_holds_beside_other_filters(talks: AgentMemory) -> None:
 def test_a_session_is_searched_on_boards_and_among_superseded_memories(bank: MemoryBank) -> None:
     bank.group("guild", ["alice"])
     alice = bank.agent("alice")
-    alice.post("guild", "on the board <1 0>")
+    alice.social.post("guild", "on the board <1 0>")
     former = alice.add("former <1 0>", session="s")
     alice.update(former.id, "now <1 0>")
     assert texts(alice.search("<1 0>", session="s", include_groups=True)) == ["now <1 0>"]

@@ -47,7 +47,7 @@ def passed_on(bank: MemoryBank) -> dict[str, str]:
         [("alice", "bob"), ("bob", "carol"), ("alice", "dora"), ("carol", "bob")], start=1
     ):
         bank.advance(tick)
-        told = bank.agent(teller).tell(listener, ids[teller])
+        told = bank.agent(teller).social.tell(listener, ids[teller])
         ids.setdefault(listener, told.memory_id)
     return ids
 
@@ -134,7 +134,7 @@ def test_chains_are_acyclic_and_end_at_their_origin(bank: MemoryBank) -> None:
         teller, listener = rng.sample(names, 2)
         known = bank.agent(teller).all()
         if known:
-            bank.agent(teller).tell(listener, rng.choice(known).id)
+            bank.agent(teller).social.tell(listener, rng.choice(known).id)
     columns = study(bank).columns
     assert (columns.parent < np.arange(len(columns))).all()
     assert (columns.hands > 2).any()
@@ -184,7 +184,7 @@ def test_survival_is_told_by_tier_and_by_source(bank: MemoryBank) -> None:
     first, _, pinned = (
         alice.add(f"fact {n}", tier=t) for n, t in enumerate(("low", "low", "pinned"))
     )
-    told = alice.tell("bob", pinned.id)
+    told = alice.social.tell("bob", pinned.id)
     bank.advance(4)
     alice.delete(first.id)
     bank.agent("bob").delete(told.memory_id)
@@ -236,9 +236,9 @@ def test_overlap_counts_beliefs_of_one_origin(bank: MemoryBank) -> None:
 
 def test_a_memory_of_ones_own_that_is_told_back_stays_ones_own(bank: MemoryBank) -> None:
     own = bank.agent("alice").add(TRUTH)
-    told = bank.agent("alice").tell("bob", own.id)
+    told = bank.agent("alice").social.tell("bob", own.id)
     bank.advance(1)
-    assert not bank.agent("bob").tell("alice", told.memory_id).is_new
+    assert not bank.agent("bob").social.tell("alice", told.memory_id).is_new
     bank.advance(3)
     bank.agent("alice").delete(own.id)
     rows = {(row["by"], row["group"]): row for row in study(bank).survival().to_pylist()}
@@ -348,7 +348,7 @@ def test_a_bank_that_was_restored_has_what_it_began_with(bank: MemoryBank, tmp_p
     ids = passed_on(bank)
     bank.checkpoint(tmp_path / "one.tmck")
     with MemoryBank.restore(tmp_path / "one.tmck", into=tmp_path / "other") as other:
-        other.agent("carol").tell("emil", ids["carol"])
+        other.agent("carol").social.tell("emil", ids["carol"])
     found = analysis.study(tmp_path / "other")
     assert not found.columns.is_whole
     assert found.spread(ids["alice"]).holders == 5

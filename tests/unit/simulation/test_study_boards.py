@@ -38,7 +38,7 @@ def with_board(folder: Path, *, has_board: bool) -> MemoryBank:
             post("bob", f"{LIE}, {tick}")
             alice.add(f"I heard {tick} bells")
             post("alice", f"I heard {tick} bells")
-    alice.tell("bob", first.id)
+    alice.social.tell("bob", first.id)
     bob.delete(kept.id)
     if guild is not None:
         guild.leave("bob")

@@ -40,7 +40,7 @@ def told(tmp_path: Path) -> Study:
         one = bank.agent("alice").add("the mill burns")
         bank.agent("bob").add("I like tea")
         for listener in ("bob", "dora"):
-            bank.agent("alice").tell(listener, one.id)
+            bank.agent("alice").social.tell(listener, one.id)
     return analysis.study(tmp_path / "bank")
 
 
@@ -49,7 +49,7 @@ def test_chains_with_the_same_text_are_one_row_of_what_spread_most(tmp_path: Pat
         for teller, listeners in {"alice": ["bob", "dora"], "carol": ["erin"]}.items():
             one = bank.agent(teller).add("the mill burns")
             for listener in listeners:
-                bank.agent(teller).tell(listener, one.id)
+                bank.agent(teller).social.tell(listener, one.id)
     found = analysis.study(tmp_path / "bank")
     assert found.spreads().num_rows == 2
     page = section(found)

@@ -157,7 +157,7 @@ def test_what_may_be_full_is_refused_before_it_is_told(make_bank: MakeBank) -> N
 
 def test_an_agent_sets_its_trust(bank: MemoryBank) -> None:
     run(bank, in_tick(1, "alice", Action("set_trust", {"agent": "bob", "trust": 0.25})))
-    assert bank.agent("alice").trust_of("bob") == 0.25
+    assert bank.agent("alice").social.trust_of("bob") == 0.25
 
 
 def test_what_is_told_in_a_tick_is_delivered_in_one_order(bank: MemoryBank) -> None:
@@ -186,7 +186,7 @@ def test_two_tellers_in_one_tick_are_counted(bank: MemoryBank) -> None:
     run(bank, does)
     carol = bank.agent("carol")
     (copy,) = carol.all()
-    assert carol.heard(copy.id) == (2, "bob", 2)
+    assert carol.social.heard(copy.id) == (2, "bob", 2)
     assert copy.source is not None
     assert copy.source.teller == "alice"
 

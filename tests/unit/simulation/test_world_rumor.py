@@ -124,10 +124,10 @@ def test_hearsay_of_the_heralds_word_is_a_voice_like_any_other() -> None:
     with MemoryBank.ephemeral() as bank:
         alice, carol = bank.agent("alice"), bank.agent("carol")
         word = carol.add(f"{HERALD} says the north bridge is open")
-        alice.get(carol.tell("alice", word.id).memory_id)
+        alice.get(carol.social.tell("alice", word.id).memory_id)
         for number in range(2):
             lie = bank.agent(f"liar_{number}").add("the north bridge is closed")
-            bank.agent(f"liar_{number}").tell("alice", lie.id)
+            bank.agent(f"liar_{number}").social.tell("alice", lie.id)
         hits = alice.search("is the north bridge open or closed?")
         (answer, *_) = Rumor.rules().decide(asked, hits, Random(1))
         assert (answer.name, answer.arguments) == ("answer", {"holds": False})

@@ -156,7 +156,7 @@ def test_the_hash_is_that_of_a_new_look_after_anything(tmp_path, seed) -> None:
             move = chance.choice(["forget", "delete", "archive", "pin", "cool"])
             heat = ("demote", "cold") if move == "cool" else (move,)
             asked(own, heat[0], memory.id, *heat[1:])
-        own.trust(next(name for name in NAMES if name != own.agent_id), chance.random())
+        own.social.trust(next(name for name in NAMES if name != own.agent_id), chance.random())
 
     for _ in range(4):
         with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
@@ -182,7 +182,7 @@ def test_a_hash_that_was_interrupted_leaves_no_agent_half_hashed(tmp_path, monke
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         fill(bank)
         for name in NAMES[:3]:
-            bank.agent(name).trust(NAMES[9], 0.5)
+            bank.agent(name).social.trust(NAMES[9], 0.5)
         expected = bank.state_hash()
         bank.engine.state.blocks.touch(NAMES)
 

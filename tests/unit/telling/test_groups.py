@@ -32,13 +32,13 @@ def test_members_find_what_is_on_the_board(bank: MemoryBank, alice: AgentMemory)
     guild = bank.group("guild", members=["alice", "bob"])
     bob = bank.agent("bob")
     own = alice.add("her own <9 1>")
-    posted = bob.post("guild", PLAN)
+    posted = bob.social.post("guild", PLAN)
     assert (posted.speaker, posted.content) == ("bob", PLAN)
     assert found(alice) == [PLAN, own.content]
     assert found(bob) == [PLAN]
     assert [hit.memory for hit in alice.search("<1 0>")] == [own]
     assert guild.all() == [posted]
-    assert (guild.members(), alice.groups()) == ({"alice": 0, "bob": 0}, ["guild"])
+    assert (guild.members(), alice.social.groups()) == ({"alice": 0, "bob": 0}, ["guild"])
     assert bank.groups() == ["guild"]
     assert bank.agents() == ["alice"]
     assert guild.all()[0].access_count == 2
@@ -49,14 +49,14 @@ def test_who_is_no_member_neither_reads_nor_writes(bank: MemoryBank, alice: Agen
     posted = bank.group("guild").all()[0]
     assert found(alice) == []
     with pytest.raises(InvalidInput, match="not a member"):
-        alice.post("guild", "let me in")
+        alice.social.post("guild", "let me in")
     with pytest.raises(InvalidInput, match="not a member"):
-        alice.leave("guild")
+        alice.social.leave("guild")
     for call in (alice.get, alice.forget, alice.pin, asker(alice, "restore")):
         with pytest.raises(MemoryNotFound):
             call(posted.id)
     with pytest.raises(MemoryNotFound):
-        alice.tell("bob", posted.id)
+        alice.social.tell("bob", posted.id)
     for name in (".guild", "..guild"):
         with pytest.raises(InvalidAgentId):
             bank.agent(name)
@@ -66,26 +66,26 @@ def test_who_is_no_member_neither_reads_nor_writes(bank: MemoryBank, alice: Agen
 
 def test_members_can_only_append(bank: MemoryBank, alice: AgentMemory) -> None:
     bank.group("guild", ["alice"])
-    posted = alice.post("guild", PLAN)
+    posted = alice.social.post("guild", PLAN)
     for call in (alice.get, alice.delete, alice.forget, asker(alice, "archive")):
         with pytest.raises(MemoryNotFound):
             call(posted.id)
     for tier in ("pinned", "critical"):
         with pytest.raises(InvalidTier):
-            alice.post("guild", "push the rest out", tier)
+            alice.social.post("guild", "push the rest out", tier)
 
 
 def test_leaving_ends_access_from_that_tick_on(bank: MemoryBank, alice: AgentMemory) -> None:
     guild = bank.group("guild", ["alice", "bob"])
-    alice.post("guild", PLAN)
+    alice.social.post("guild", PLAN)
     bank.advance(5)
     assert found(alice) == [PLAN]
-    alice.leave("guild")
-    bank.agent("bob").post("guild", "without alice <1 0>")
+    alice.social.leave("guild")
+    bank.agent("bob").social.post("guild", "without alice <1 0>")
     assert found(alice) == []
     assert len(found(bank.agent("bob"))) == 2
     with pytest.raises(InvalidInput, match="not a member"):
-        alice.post("guild", "again")
+        alice.social.post("guild", "again")
     bank.group("guild", ["alice"])
     assert guild.members() == {"alice": 5, "bob": 0}
     assert len(found(alice)) == 2
@@ -93,7 +93,7 @@ def test_leaving_ends_access_from_that_tick_on(bank: MemoryBank, alice: AgentMem
 
 def test_pinned_memories_of_ones_own_come_first(bank: MemoryBank, alice: AgentMemory) -> None:
     bank.group("guild", ["alice"])
-    alice.post("guild", PLAN, "important")
+    alice.social.post("guild", PLAN, "important")
     pin = alice.add("never forget <0 1>", "pinned")
     assert found(alice) == [pin.content, PLAN]
     assert found(alice, limit=1) == [pin.content]
@@ -105,7 +105,7 @@ def test_pinned_memories_of_ones_own_come_first(bank: MemoryBank, alice: AgentMe
 def test_two_boards_and_a_budget(bank: MemoryBank, alice: AgentMemory) -> None:
     for name in ("guild", "town"):
         bank.group(name, ["alice"])
-        alice.post(name, f"{name} <1 0>")
+        alice.social.post(name, f"{name} <1 0>")
     assert found(alice) == ["guild <1 0>", "town <1 0>"]
     assert found(alice, limit=1) == ["guild <1 0>"]
     assert len(found(alice, context_tokens=5)) == 1
@@ -114,7 +114,7 @@ def test_two_boards_and_a_budget(bank: MemoryBank, alice: AgentMemory) -> None:
 def test_a_group_is_kept(open_bank: MakeBank, snapshots_on_close: None) -> None:
     bank = open_bank()
     bank.group("guild", ["alice", "bob"]).post("bob", PLAN)
-    bank.agent("bob").leave("guild")
+    bank.agent("bob").social.leave("guild")
     before, state = everything(bank), bank.state_hash()
     with undone(bank):
         bank.group("other", ["alice"]).post("alice", "undone")
@@ -142,14 +142,14 @@ def test_a_group_has_members_first(bank: MemoryBank, alice: AgentMemory) -> None
         bank.group("guild", "alice")
     assert bank.groups() == []
     bank.group("guild", ["alice"])
-    alice.leave("guild")
+    alice.social.leave("guild")
     assert bank.group("guild").members() == {}
 
 
 def test_a_group_and_an_agent_may_share_a_name(bank: MemoryBank) -> None:
     guild = bank.agent("guild").add("an agent's own")
     bank.group("guild", ["guild"])
-    posted = bank.agent("guild").post("guild", PLAN)
+    posted = bank.agent("guild").social.post("guild", PLAN)
     assert posted.id != guild.id
     assert bank.agent("guild").all() == [guild]
 
@@ -194,7 +194,7 @@ def trusting(make_bank: MakeBank) -> tuple[MemoryBank, AgentMemory]:
 def test_trust_counts_for_what_is_on_a_board(make_bank: MakeBank) -> None:
     bank, alice = trusting(make_bank)
     assert "carol's <1 1>" not in found(alice, limit=3)
-    alice.trust("bob", 0.5)
+    alice.social.trust("bob", 0.5)
     assert found(alice, limit=3)[0] == "carol's <1 1>"
     assert found(bank.agent("carol"), limit=1) == ["bob's 9 <1 0>"]
     _, second = alice.search("<1 0>", 2, include_groups=True)
@@ -204,7 +204,7 @@ def test_trust_counts_for_what_is_on_a_board(make_bank: MakeBank) -> None:
 
 def test_an_explanation_says_what_a_search_of_boards_gives(make_bank: MakeBank) -> None:
     bank, alice = trusting(make_bank)
-    alice.trust("bob", 0.5)
+    alice.social.trust("bob", 0.5)
     own = alice.add("her own <0 1>")
     alice.add("a pin <0 1>", "pinned")
     state = bank.state_hash()
@@ -316,11 +316,11 @@ async def _awaited() -> list[str]:
     async with AsyncMemoryBank.ephemeral(preset="vector") as bank:
         guild = await bank.group("guild", ["alice", "bob"])
         alice = bank.agent("alice")
-        await alice.post("guild", "a plan")
+        await alice.social.post("guild", "a plan")
         await guild.post("bob", "another")
         await guild.forget((await guild.post("bob", "a secret")).id)
         await guild.leave("bob")
-        assert await alice.groups() == await bank.groups() == ["guild"]
+        assert await alice.social.groups() == await bank.groups() == ["guild"]
         assert list(await guild.members()) == ["alice"]
         return [each.content for each in await guild.all()]
 

@@ -107,8 +107,8 @@ def test_links_are_kept(open_bank: MakeBank, snapshots_on_close: None) -> None:
 def chain(bank: MemoryBank) -> list[str]:
     """The lie goes from alice to bob, and from bob to carol and dave; the ids of the copies."""
     lie = bank.agent("alice").add(LIE)
-    at_bob = bank.agent("alice").tell("bob", lie.id).memory_id
-    told = bank.agent("bob").broadcast(at_bob, ["carol", "dave"])
+    at_bob = bank.agent("alice").social.tell("bob", lie.id).memory_id
+    told = bank.agent("bob").social.broadcast(at_bob, ["carol", "dave"])
     return [lie.id, at_bob, *(each.memory_id for each in told)]
 
 
@@ -116,7 +116,7 @@ def test_a_correction_follows_the_chain_as_tells(bank: MemoryBank, alice: AgentM
     lie, at_bob, at_carol, _ = chain(bank)
     bank.agent("erin").add(LIE)
     bank.advance(4)
-    told = alice.retract(lie, TRUTH)
+    told = alice.social.retract(lie, TRUTH)
     assert [each.listener for each in told] == ["bob", "carol", "dave"]
     for name in ("alice", "bob", "carol", "dave"):
         assert found(bank.agent(name)) == [TRUTH]
@@ -136,12 +136,12 @@ def test_a_correction_that_was_stored_before_is_the_one_that_is_told(
 ) -> None:
     lie, *_ = chain(bank)
     truth = alice.add(TRUTH, supersedes=lie)
-    alice.retract(lie)
+    alice.social.retract(lie)
     assert alice.count() == 1
     (copy,) = bank.agent("bob").all()
     assert copy.source is not None
     assert copy.source.memory_id == truth.id
-    assert not any(each.is_new for each in alice.retract(lie))  # counted, as any tell again
+    assert not any(each.is_new for each in alice.social.retract(lie))  # counted, as any tell again
     assert bank.agent("bob").count() == 1
 
 
@@ -149,13 +149,13 @@ def test_without_a_correction_it_says_that_it_is_retracted(
     bank: MemoryBank, alice: AgentMemory
 ) -> None:
     lie, *_ = chain(bank)
-    alice.retract(lie)
+    alice.social.retract(lie)
     assert contents(bank) == contents(bank, "carol") == [f"Retracted: {LIE}"]
 
 
 def test_one_in_the_middle_takes_back_what_it_told(bank: MemoryBank) -> None:
     _, at_bob, *_ = chain(bank)
-    told = bank.agent("bob").retract(at_bob, TRUTH)
+    told = bank.agent("bob").social.retract(at_bob, TRUTH)
     assert [each.listener for each in told] == ["carol", "dave"]
     assert contents(bank) == [LIE]
 
@@ -166,7 +166,7 @@ def test_what_a_listener_pinned_stays_and_is_contradicted(
     lie, at_bob, *_ = chain(bank)
     bob = bank.agent("bob")
     bob.pin(at_bob)
-    told = alice.retract(lie, TRUTH)
+    told = alice.social.retract(lie, TRUTH)
     assert sorted(contents(bank, "bob")) == [TRUTH, LIE]
     assert bob.links(at_bob).contradicts == (told[0].memory_id,)
 
@@ -175,19 +175,19 @@ def test_what_is_retracted_and_told_again_stays_superseded(
     bank: MemoryBank, alice: AgentMemory
 ) -> None:
     lie, _, at_carol, _ = chain(bank)
-    alice.retract(lie, TRUTH)
+    alice.social.retract(lie, TRUTH)
     carol = bank.agent("carol")
     for correction in carol.all():  # she believes the lie again
         carol.update(correction.id, retention="archived")
     carol.update(at_carol, retention="active")
-    assert not carol.tell("bob", at_carol).is_new
+    assert not carol.social.tell("bob", at_carol).is_new
     assert found(bank.agent("bob")) == [TRUTH]
 
 
 def test_nobody_is_told_of_what_was_told_to_nobody(bank: MemoryBank, alice: AgentMemory) -> None:
-    assert alice.retract(alice.add(LIE).id, TRUTH) == []
+    assert alice.social.retract(alice.add(LIE).id, TRUTH) == []
     with pytest.raises(MemoryNotFound):
-        alice.retract("x")
+        alice.social.retract("x")
 
 
 def test_in_a_simulation_a_correction_reaches_those_that_were_told(bank: MemoryBank) -> None:
@@ -229,8 +229,8 @@ async def _awaited(folder: Path) -> list[str]:
         other = await alice.add("other", contradicts=lie.id)
         await alice.link(other.id, contradicts=lie.id)
         assert (await alice.links(lie.id)).contradicts == (other.id,)
-        await alice.tell("bob", lie.id)
-        return [each.listener for each in await alice.retract(lie.id, TRUTH)]
+        await alice.social.tell("bob", lie.id)
+        return [each.listener for each in await alice.social.retract(lie.id, TRUTH)]
 
 
 def test_it_all_can_be_awaited(folder: Path) -> None:
@@ -239,9 +239,9 @@ def test_it_all_can_be_awaited(folder: Path) -> None:
 
 def test_a_correction_that_expired_is_no_correction(bank: MemoryBank, alice: AgentMemory) -> None:
     lie = alice.add("the well is poisoned <1 0>")
-    alice.tell("bob", lie.id)
+    alice.social.tell("bob", lie.id)
     alice.add("the well is clean <1 0>", supersedes=lie.id, ttl=2)
     bank.advance(2)
-    (told,) = alice.retract(lie.id)
+    (told,) = alice.social.retract(lie.id)
     assert told.is_new
     assert bank.agent("bob").get(told.memory_id).content.startswith("Retracted: the well is pois")

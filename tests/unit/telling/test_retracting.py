@@ -27,9 +27,9 @@ def roundabout(bank: MemoryBank) -> tuple[str, str, str]:
     """Ann tells cat, cat tells bob, and then ann tells bob; the ids of the three memories."""
     ann, cat = bank.agent("ann"), bank.agent("cat")
     lie = ann.add(LIE).id
-    at_cat = ann.tell("cat", lie).memory_id
-    at_bob = cat.tell("bob", at_cat).memory_id
-    assert not ann.tell("bob", lie).is_new
+    at_cat = ann.social.tell("cat", lie).memory_id
+    at_bob = cat.social.tell("bob", at_cat).memory_id
+    assert not ann.social.tell("bob", lie).is_new
     return lie, at_cat, at_bob
 
 
@@ -39,7 +39,7 @@ def roundabout(bank: MemoryBank) -> tuple[str, str, str]:
 def test_a_listener_that_knew_it_from_another_teller_is_told(bank: MemoryBank) -> None:
     lie, at_cat, at_bob = roundabout(bank)
     bank.agent("cat").delete(at_cat)
-    told = bank.agent("ann").retract(lie, TRUTH)
+    told = bank.agent("ann").social.retract(lie, TRUTH)
     assert [each.listener for each in told] == ["bob"]
     assert contents(bank, "bob") == [TRUTH]
     assert bank.agent("bob").links(at_bob).superseded_by == told[0].memory_id
@@ -47,41 +47,41 @@ def test_a_listener_that_knew_it_from_another_teller_is_told(bank: MemoryBank) -
 
 def test_each_listener_is_told_once(bank: MemoryBank) -> None:
     lie, _, at_bob = roundabout(bank)
-    bank.agent("bob").tell("cat", at_bob)  # a circle
-    bank.agent("bob").tell("ann", at_bob)
-    told = bank.agent("ann").retract(lie, TRUTH)
+    bank.agent("bob").social.tell("cat", at_bob)  # a circle
+    bank.agent("bob").social.tell("ann", at_bob)
+    told = bank.agent("ann").social.retract(lie, TRUTH)
     assert [each.listener for each in told] == ["bob", "cat"]
     assert all(contents(bank, name) == [TRUTH] for name in ("ann", "bob", "cat"))
 
 
 def test_one_in_the_middle_of_a_circle_takes_back_what_it_told(bank: MemoryBank) -> None:
     _, at_cat, at_bob = roundabout(bank)
-    bank.agent("bob").tell("cat", at_bob)
-    told = bank.agent("cat").retract(at_cat, TRUTH)
+    bank.agent("bob").social.tell("cat", at_bob)
+    told = bank.agent("cat").social.retract(at_cat, TRUTH)
     assert [each.listener for each in told] == ["bob"]
     assert contents(bank, "ann") == [LIE]  # ann knows it of herself
 
 
 def test_an_agent_that_knows_it_of_itself_keeps_it(bank: MemoryBank) -> None:
     lie, at_cat, _ = roundabout(bank)
-    bank.agent("cat").tell("ann", at_cat)
-    bank.agent("cat").retract(at_cat, TRUTH)
+    bank.agent("cat").social.tell("ann", at_cat)
+    bank.agent("cat").social.retract(at_cat, TRUTH)
     assert bank.agent("ann").get(lie).retention is Retention.ACTIVE
 
 
 def test_earlier_tellers_are_kept(open_bank: MakeBank) -> None:
     bank = open_bank()
     lie = bank.agent("ann").add(LIE).id
-    bank.agent("ann").broadcast(lie, ["cat", "dan", "eve"])
+    bank.agent("ann").social.broadcast(lie, ["cat", "dan", "eve"])
     copies = {name: bank.agent(name).all()[0].id for name in ("cat", "dan", "eve")}
     for name in ("cat", "dan", "eve", "dan", "cat"):
-        bank.agent(name).tell("bob", copies[name])
+        bank.agent(name).social.tell("bob", copies[name])
     (at_bob,) = bank.agent("bob").all()
-    assert bank.agent("bob").heard(at_bob.id) == Heard(5, "cat", bank.tick)
+    assert bank.agent("bob").social.heard(at_bob.id) == Heard(5, "cat", bank.tick)
     bank.close()
     for name in ("dan", "eve"):
         with open_bank() as again, again.transaction():
-            told = again.agent(name).retract(copies[name], f"{TRUTH} {name}")
+            told = again.agent(name).social.retract(copies[name], f"{TRUTH} {name}")
             assert [each.listener for each in told] == ["bob"]
 
 
@@ -95,8 +95,8 @@ def test_what_two_tellers_leave_is_as_before(bank: MemoryBank) -> None:
 def test_as_many_tellers_as_are_kept_bound_what_is_held(bank: MemoryBank) -> None:
     lie = bank.agent("ann").add(LIE).id
     names = [f"agent-{number:02}" for number in range(40)]
-    for told in bank.agent("ann").broadcast(lie, names):
-        bank.agent(told.listener).tell("bob", told.memory_id)
+    for told in bank.agent("ann").social.broadcast(lie, names):
+        bank.agent(told.listener).social.tell("bob", told.memory_id)
     held = bank.engine.state.block("bob").holdings
     assert held is not None
     ((times, teller, _, others),) = held.of(HEARD).values()
@@ -170,14 +170,14 @@ SALTY = "the well is salty <1 0>"
 def told_on(bank: MemoryBank) -> tuple[str, str, str]:
     """Ann tells bob, and bob tells cat; the ids of the three memories."""
     lie = bank.agent("ann").add(LIE).id
-    at_bob = bank.agent("ann").tell("bob", lie).memory_id
-    return lie, at_bob, bank.agent("bob").tell("cat", at_bob).memory_id
+    at_bob = bank.agent("ann").social.tell("bob", lie).memory_id
+    return lie, at_bob, bank.agent("bob").social.tell("cat", at_bob).memory_id
 
 
 def test_a_second_correction_supersedes_the_first(bank: MemoryBank) -> None:
     lie, at_bob, _ = told_on(bank)
-    first = bank.agent("ann").retract(lie, SALTY)
-    second = bank.agent("ann").retract(lie, TRUTH)
+    first = bank.agent("ann").social.retract(lie, SALTY)
+    second = bank.agent("ann").social.retract(lie, TRUTH)
     assert [contents(bank, name) for name in ("ann", "bob", "cat")] == [[TRUTH]] * 3
     assert [each.listener for each in second] == ["bob", "cat"]
     assert bank.agent("bob").links(at_bob).superseded_by == first[0].memory_id
@@ -186,22 +186,22 @@ def test_a_second_correction_supersedes_the_first(bank: MemoryBank) -> None:
 
 def test_the_same_correction_again_is_counted(bank: MemoryBank) -> None:
     lie, _, _ = told_on(bank)
-    first = bank.agent("ann").retract(lie, TRUTH)
-    again = bank.agent("ann").retract(lie, TRUTH)
+    first = bank.agent("ann").social.retract(lie, TRUTH)
+    again = bank.agent("ann").social.retract(lie, TRUTH)
     assert again == [each._replace(is_new=False) for each in first]
     assert [contents(bank, name) for name in ("ann", "bob", "cat")] == [[TRUTH]] * 3
     for each in first:
-        assert bank.agent(each.listener).heard(each.memory_id).times == 2
-    bank.agent("ann").retract(lie, SALTY)
-    bank.agent("ann").retract(lie, TRUTH)
+        assert bank.agent(each.listener).social.heard(each.memory_id).times == 2
+    bank.agent("ann").social.retract(lie, SALTY)
+    bank.agent("ann").social.retract(lie, TRUTH)
     assert [contents(bank, name) for name in ("ann", "bob", "cat")] == [[TRUTH]] * 3
 
 
 def test_a_correction_beside_the_listeners_own_is_superseded(bank: MemoryBank) -> None:
     lie, at_bob, _ = told_on(bank)
     own = bank.agent("bob").update(at_bob, "I looked: it is dry <1 0>")
-    bank.agent("ann").retract(lie, SALTY)
-    bank.agent("ann").retract(lie, TRUTH)
+    bank.agent("ann").social.retract(lie, SALTY)
+    bank.agent("ann").social.retract(lie, TRUTH)
     assert contents(bank, "bob") == [own.content, TRUTH]
     assert contents(bank, "cat") == [TRUTH]
 
@@ -209,26 +209,26 @@ def test_a_correction_beside_the_listeners_own_is_superseded(bank: MemoryBank) -
 def test_a_correction_that_contradicts_a_pinned_copy_is_superseded(bank: MemoryBank) -> None:
     lie, at_bob, _ = told_on(bank)
     bank.agent("bob").pin(at_bob)
-    bank.agent("ann").retract(lie, SALTY)
-    bank.agent("ann").retract(lie, TRUTH)
+    bank.agent("ann").social.retract(lie, SALTY)
+    bank.agent("ann").social.retract(lie, TRUTH)
     assert contents(bank, "bob") == [LIE, TRUTH]
     assert contents(bank, "cat") == [TRUTH]
 
 
 def test_a_pinned_correction_stays(bank: MemoryBank) -> None:
     lie, _, _ = told_on(bank)
-    first = bank.agent("ann").retract(lie, SALTY)[0].memory_id
+    first = bank.agent("ann").social.retract(lie, SALTY)[0].memory_id
     bank.agent("bob").pin(first)
-    second = bank.agent("ann").retract(lie, TRUTH)[0].memory_id
+    second = bank.agent("ann").social.retract(lie, TRUTH)[0].memory_id
     assert sorted(contents(bank, "bob")) == [TRUTH, SALTY]
     assert bank.agent("bob").links(first).contradicts == (second,)
 
 
 def test_what_another_told_stays(bank: MemoryBank) -> None:
     lie, _, _ = told_on(bank)
-    (told, _) = bank.agent("ann").retract(lie, SALTY)
-    bank.agent("dan").tell("bob", bank.agent("dan").add(SALTY).id)
-    bank.agent("ann").retract(lie, TRUTH)
+    (told, _) = bank.agent("ann").social.retract(lie, SALTY)
+    bank.agent("dan").social.tell("bob", bank.agent("dan").add(SALTY).id)
+    bank.agent("ann").social.retract(lie, TRUTH)
     assert contents(bank, "bob") == [SALTY, TRUTH]
     assert bank.agent("bob").get(told.memory_id).retention is Retention.ARCHIVED
 
@@ -261,13 +261,13 @@ def chain_of(bank: MemoryBank, names: Sequence[str]) -> str:
     """The first agent tells the second, the second the third, and so on; the first memory."""
     first = last = bank.agent(names[0]).add(LIE).id
     for teller, listener in pairwise(names):
-        last = bank.agent(teller).tell(listener, last).memory_id
+        last = bank.agent(teller).social.tell(listener, last).memory_id
     return first
 
 
 def told_to_all(bank: MemoryBank, names: Sequence[str]) -> str:
     memory = bank.agent(names[0]).add(LIE).id
-    bank.agent(names[0]).broadcast(memory, names[1:])
+    bank.agent(names[0]).social.broadcast(memory, names[1:])
     return memory
 
 
@@ -275,7 +275,7 @@ def told_again(bank: MemoryBank, names: Sequence[str]) -> str:
     """The first agent tells all, and each tells the next what it has already."""
     memory = told_to_all(bank, names)
     for teller, listener in pairwise(names[1:]):
-        bank.agent(teller).tell(listener, bank.agent(teller).all()[0].id)
+        bank.agent(teller).social.tell(listener, bank.agent(teller).all()[0].id)
     return memory
 
 
@@ -296,7 +296,7 @@ def test_a_retract_looks_at_each_agent_a_few_times(
     bank: MemoryBank, spread: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lie, looks = spread(bank, MANY), looks_counted(monkeypatch)
-    told = bank.agent(MANY[0]).retract(lie, TRUTH)
+    told = bank.agent(MANY[0]).social.retract(lie, TRUTH)
     assert sorted(each.listener for each in told) == MANY[1:]
     assert max(looks.values()) <= 8
 
@@ -329,7 +329,7 @@ def test_archived_evidence_can_be_retracted(
     insight = concluded(alice, lie)
     alice.update(lie, retention="archived")
     assert alice.links(insight).flags == ()
-    alice.retract(lie, text)
+    alice.social.retract(lie, text)
     correction = alice.links(lie).superseded_by
     assert alice.links(insight).flags == (f"evidence {lie} was superseded by {correction}",)
 
@@ -339,11 +339,11 @@ def test_a_listeners_copy_is_evidence_wherever_it_is(
     bank: MemoryBank, alice: AgentMemory, put: str
 ) -> None:
     bob, lie = bank.agent("bob"), alice.add(LIE).id
-    copy = alice.tell("bob", lie).memory_id
+    copy = alice.social.tell("bob", lie).memory_id
     insight = concluded(bob, copy)
     asked(bob, put, copy)
     assert bob.links(insight).flags == ()
-    (told,) = alice.retract(lie, TRUTH)
+    (told,) = alice.social.retract(lie, TRUTH)
     why = "was superseded" if put == "archive" else "is contradicted"
     assert bob.links(insight).flags == (f"evidence {copy} {why} by {told.memory_id}",)
     bob.delete(told.memory_id)
@@ -352,9 +352,9 @@ def test_a_listeners_copy_is_evidence_wherever_it_is(
 
 def test_what_superseded_a_copy_before_stays(bank: MemoryBank, alice: AgentMemory) -> None:
     bob, lie = bank.agent("bob"), alice.add(LIE).id
-    copy = alice.tell("bob", lie).memory_id
+    copy = alice.social.tell("bob", lie).memory_id
     own = bob.update(copy, "I looked: it is dry <1 0>")
-    alice.retract(lie, TRUTH)
+    alice.social.retract(lie, TRUTH)
     assert bob.links(copy).superseded_by == own.id
 
 
@@ -388,7 +388,7 @@ def test_a_long_row_of_insights_is_looked_through(bank: MemoryBank, alice: Agent
 def test_hot_limits_hold_for_what_is_told(open_bank: MakeBank, most: int, hot: int) -> None:
     bank = open_bank(temperature={"hot_max_facts": most, "initial": "hot"})
     alice, bob = bank.agent("alice"), bank.agent("bob")
-    told = [alice.tell("bob", alice.add(f"fact {n} <1 0>").id).memory_id for n in range(8)]
+    told = [alice.social.tell("bob", alice.add(f"fact {n} <1 0>").id).memory_id for n in range(8)]
     assert bob.count() == 8
     found = {each.id for each in bob.all(temperature="hot")}
     assert len(found) == hot

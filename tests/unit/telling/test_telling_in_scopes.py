@@ -39,10 +39,10 @@ def test_an_agent_tells_those_of_its_scope_alone(bank: MemoryBank) -> None:
     for scope in OTHERS:
         other = bank.agent("bob", **scope)
         with pytest.raises(InvalidInput, match="is not in the scope of"):
-            ann.tell(other.agent_id, memory.id)
+            ann.social.tell(other.agent_id, memory.id)
         with pytest.raises(InvalidInput, match="is not in the scope of"):
-            other.tell(ann.agent_id, other.all()[0].id)
-    assert ann.tell("@@acme@production@bob", memory.id).is_new
+            other.social.tell(ann.agent_id, other.all()[0].id)
+    assert ann.social.tell("@@acme@production@bob", memory.id).is_new
 
 
 def test_an_operation_names_agents_and_groups_as_its_own_scope_does(bank: MemoryBank) -> None:
@@ -54,7 +54,7 @@ def test_an_operation_names_agents_and_groups_as_its_own_scope_does(bank: Memory
         told = did(ann, "memory_tell", memory_id=memory.id, to=[name])
         assert told == {"told": [{"agent": "bob", "is_new": is_new}]}
     assert did(bob, "memory_trust", teller="ann", trust=0.5) == {"teller": "ann", "trust": 0.5}
-    assert bob.trust_of(ann.agent_id) == 0.5
+    assert bob.social.trust_of(ann.agent_id) == 0.5
     assert did(ann, "group_post", group="guild", content="at noon")["content"] == "at noon"
     assert [each.content for each in group.all()] == ["at noon"]
     assert did(bob, "group_leave", group="guild") == {"groups": []}

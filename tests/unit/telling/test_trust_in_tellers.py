@@ -16,7 +16,7 @@ def told_bank(make_bank: MakeBank, **options: Any) -> tuple[MemoryBank, AgentMem
     bank = make_bank(**options)
     alice = bank.agent("alice")
     for teller, text in (("bob", "bob's word <10 0>"), ("carol", "carol's word <9 1>")):
-        bank.agent(teller).tell("alice", bank.agent(teller).add(text).id)
+        bank.agent(teller).social.tell("alice", bank.agent(teller).add(text).id)
     alice.add("her own word <8 2>")
     return bank, alice
 
@@ -34,8 +34,8 @@ def test_trust_is_a_factor_of_the_score(make_bank: MakeBank, cold: bool) -> None
     _, alice = told_bank(make_bank, **ON)
     assert found(alice, include_cold=cold) == ["bob's", "carol's", "her"]
     before = of(alice.explain("<10 0>"), "bob's")
-    alice.trust("bob", 0.5)
-    alice.trust("carol", 0)
+    alice.social.trust("bob", 0.5)
+    alice.social.trust("carol", 0)
     assert found(alice, include_cold=cold) == ["her", "bob's", "carol's"]
     after = of(alice.explain("<10 0>"), "bob's")
     assert (before.trust, after.trust) == (1.0, 0.5)
@@ -47,8 +47,8 @@ def test_trust_is_a_factor_of_the_score(make_bank: MakeBank, cold: bool) -> None
 def test_the_boost_of_a_tier_does_not_outvote_distrust(make_bank: MakeBank) -> None:
     bank, alice = told_bank(make_bank, **ON)
     bob = bank.agent("bob")
-    bob.tell("alice", bob.add("important <10 0>", "important").id)
-    alice.trust("bob", 0)
+    bob.social.tell("alice", bob.add("important <10 0>", "important").id)
+    alice.social.trust("bob", 0)
     assert found(alice)[:2] == ["carol's", "her"]
     (hit,) = [hit for hit in alice.search("<10 0>", 9) if hit.memory.content.startswith("impo")]
     assert (hit.score, hit.boost, hit.boosted_score) == (0, 0, 0)
@@ -57,7 +57,7 @@ def test_the_boost_of_a_tier_does_not_outvote_distrust(make_bank: MakeBank) -> N
 def test_a_cold_memory_is_trusted_as_little(make_bank: MakeBank) -> None:
     _, alice = told_bank(make_bank, **ON)
     told = next(each for each in alice.all() if each.content.startswith("bob"))
-    alice.trust("bob", 0.5)
+    alice.social.trust("bob", 0.5)
     warm = of(alice.explain("<10 0>"), "bob's")
     alice.update(told.id, temperature="cold")
     (hit,) = [
@@ -70,14 +70,14 @@ def test_distrust_does_not_crowd_out_the_candidates(make_bank: MakeBank) -> None
     bank, alice = told_bank(make_bank, **ON)
     bob = bank.agent("bob")
     for number in range(40):
-        bob.tell("alice", bob.add(f"spam {number} <10 0>").id)
-    alice.trust("bob", 0.1)
+        bob.social.tell("alice", bob.add(f"spam {number} <10 0>").id)
+    alice.social.trust("bob", 0.1)
     assert found(alice)[:2] == ["carol's", "her"]
 
 
 def test_many_agents_get_what_one_gets(make_bank: MakeBank) -> None:
     bank, alice = told_bank(make_bank, **ON)
-    alice.trust("bob", 0.25)
+    alice.social.trust("bob", 0.25)
     names = ["alice", "bob", "carol"]
     batch = bank.search_many([(name, "<10 0>") for name in names])
     assert batch == [bank.agent(name).search("<10 0>") for name in names]
@@ -86,28 +86,28 @@ def test_many_agents_get_what_one_gets(make_bank: MakeBank) -> None:
 def test_without_the_setting_trust_changes_nothing(make_bank: MakeBank) -> None:
     _, alice = told_bank(make_bank)
     before = alice.explain("<10 0>")
-    alice.trust("bob", 0)
+    alice.social.trust("bob", 0)
     assert alice.explain("<10 0>") == before
-    assert alice.trust_of("bob") == 0
+    assert alice.social.trust_of("bob") == 0
 
 
 def test_trust_is_kept(open_bank: MakeBank, snapshots_on_close: None, folder: Path) -> None:
     bank = open_bank()
     alice = bank.agent("alice")
-    assert alice.trust_of("bob") == 1
-    alice.trust("bob", 0.2)
+    assert alice.social.trust_of("bob") == 1
+    alice.social.trust("bob", 0.2)
     assert bank.agents() == []
     state, head = bank.state_hash(), bank.engine.journal.head
-    alice.trust("bob", 0.2)
+    alice.social.trust("bob", 0.2)
     assert bank.engine.journal.head == head
     with undone(bank):
-        alice.trust("bob", 0.9)
-    assert (alice.trust_of("bob"), bank.state_hash()) == (0.2, state)
+        alice.social.trust("bob", 0.9)
+    assert (alice.social.trust_of("bob"), bank.state_hash()) == (0.2, state)
     for _ in range(2):
         reopened = open_bank()
-        assert reopened.agent("alice").trust_of("bob") == 0.2
+        assert reopened.agent("alice").social.trust_of("bob") == 0.2
         assert reopened.state_hash() == state
-    reopened.agent("alice").trust("bob", 1)
+    reopened.agent("alice").social.trust("bob", 1)
     assert not reopened.engine.state.block("alice").holdings
 
 
@@ -116,9 +116,9 @@ def test_trust_is_a_number_from_0_to_1(bank: MemoryBank, alice: AgentMemory, tru
     alice.add("a")
     before = everything(bank)
     with pytest.raises(InvalidInput, match="from 0 to 1"):
-        alice.trust("bob", trust)
+        alice.social.trust("bob", trust)
     with pytest.raises(InvalidInput):
-        alice.trust("alice", 0.5)
+        alice.social.trust("alice", 0.5)
     with pytest.raises(InvalidInput):
-        alice.trust("*", 0.5)
+        alice.social.trust("*", 0.5)
     assert everything(bank) == before

@@ -303,7 +303,7 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
             raise InvalidAction(answer.note)
         return
     if name == "set_trust":
-        memory.trust(arguments["agent"], arguments["trust"])
+        memory.social.trust(arguments["agent"], arguments["trust"])
         return
     if name == "spill_memories":
         memory.spill(**arguments)

@@ -48,9 +48,9 @@ def tell(
         memory, identifier = bank.agent(agent), full_id(bank, agent, memory_id)
         with storing(bank, lambda: _say_told(agent, told, as_json)):
             if retract:
-                told = memory.retract(identifier, correction)
+                told = memory.social.retract(identifier, correction)
             else:
-                told = memory.broadcast(identifier, to or (), as_tier, note)
+                told = memory.social.broadcast(identifier, to or (), as_tier, note)
 
 
 def _say_told(agent: str, told: "list[Told]", as_json: bool) -> None:
@@ -81,13 +81,13 @@ def believe(
     if trust is None:
         with copied(folder, agent) as bank:
             _check_teller(bank, folder, agent, teller)
-            trusted = bank.agent(agent).trust_of(teller)
+            trusted = bank.agent(agent).social.trust_of(teller)
     else:
         with changed(folder) as bank:
             check_agent(bank, folder, agent)
             _check_teller(bank, folder, agent, teller)
-            bank.agent(agent).trust(teller, trust)
-            trusted = bank.agent(agent).trust_of(teller)
+            bank.agent(agent).social.trust(teller, trust)
+            trusted = bank.agent(agent).social.trust_of(teller)
     if as_json:
         echo_json({"agent": agent, "teller": teller, "trust": trusted})
     else:
@@ -97,7 +97,7 @@ def believe(
 def _check_teller(bank: "MemoryBank", folder: Path, agent: str, teller: str) -> None:
     """Refuse a teller that the bank does not have, and of which the agent knows nothing."""
     memory = bank.agent(agent)
-    is_trusted_less = memory.trust_of(teller) != 1
+    is_trusted_less = memory.social.trust_of(teller) != 1
     if is_trusted_less or any(
         each.source and each.source.teller == teller for each in memory.all()
     ):
