@@ -98,7 +98,15 @@ def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
 @pytest.mark.long_after(3)
 @pytest.mark.parametrize(
     ("world", "workers"),
-    [("household", 2), ("market", 5), ("rumor", 3), ("site", 2), ("town", 3), ("rumor", 1)],
+    [
+        ("household", 2),
+        ("market", 5),
+        ("rumor", 3),
+        ("site", 2),
+        ("town", 3),
+        ("rumor", 1),
+        ("minority", 2),
+    ],
 )
 def test_the_shipped_worlds_are_the_same_too(tmp_path: Path, world: str, workers: int) -> None:
     settings = scenario(world, agents=14, ticks=40 if world == "town" else 9)

@@ -1,4 +1,4 @@
-"""The built-in worlds: a market, a household, a rumour mill, a building site and a town.
+"""The built-in worlds: a market, a household, a rumour mill, a building site, a town, a game.
 
 A scenario names a world as ``world: market``, or its user's own world as ``world: module:Class``.
 A world is imported when a run uses it.
@@ -26,6 +26,7 @@ WORLDS: Mapping[str, str] = {
     "rumor": f"{__name__}.rumor:Rumor",
     "site": f"{__name__}.site:Site",
     "town": f"{__name__}.town:Town",
+    "minority": f"{__name__}.minority:Minority",
 }
 """The class of each built-in world, as ``module:Class``, by name."""
 
