@@ -82,6 +82,8 @@ def hostile() -> Iterator[list[str]]:
         yield ["diff", "run", folder]
         yield ["run", folder, "--out", "new"]
         yield ["sweep", folder, "--out", "new"]
+        yield ["fit", folder, "--to", "data.csv", "--out", "new"]
+        yield ["fit", "mine/fit.yaml", "--to", folder, "--out", "new"]
         if folder != "/dev/null":  # a file without settings
             yield ["config", "--config", folder]
         if folder not in ("", "nowhere", "..", "a\nb", ANSI, BYTES):  # where a bank could be made
@@ -118,6 +120,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["resume", "run", "--set", text]
         yield ["resume", "run", "--engine", text or "none"]
         yield ["sweep", "mine/sweep.yaml", "--out", "new", "--preset", text or "x"]
+        yield ["fit", "mine/stones.yaml", "--to", "data.csv", "--out", "new", "--range", text]
         yield ["branch", "run", "--at", "1", "--out", "new", "--edit", text or "nowhere.yaml"]
         yield ["branch", "run", "--at", "1", "--out", "new", "--set", text]
         yield ["branch", "run", "--at", "1", "--out", "new", "--forget", text]
@@ -146,10 +149,12 @@ def hostile() -> Iterator[list[str]]:
         if number != HUGE:  # more lines than there are, and more processes than are needed
             yield ["notes", "crew", "-a", "alice", "get", "MEMORY.md", "--from", number]
             yield ["sweep", "mine/sweep.yaml", "--out", "new", "--workers", number]
+        yield ["fit", "mine/fit.yaml", "--to", "data.csv", "--out", "new", "--runs", number]
     for out in ("plain.txt", "crew", "plain.txt/new", "/dev/null", "mine"):
         yield ["run", "mine/stones.yaml", "--out", out]
         yield ["branch", "run", "--at", "1", "--out", out]
         yield ["sweep", "mine/sweep.yaml", "--out", out]
+        yield ["fit", "mine/fit.yaml", "--to", "data.csv", "--out", out]
     for plot in ("nowhere/x.svg", "crew", "/dev/null/x.svg", f"{LONG}.svg"):
         yield ["diff", "run", "run", "--plot", plot]
     for path in ("nowhere", "plain.txt", "foreign", "mine", "a\nb", ANSI, BYTES, LONG):
@@ -205,6 +210,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         bank.agent("alice").notes.append("Never trade fish with Bob.", "MEMORY.md")
     scenario = write_scenario(place / "mine", ticks=2)
     (place / "mine" / "sweep.yaml").write_text("scenario: stones.yaml\nseeds: 1\n")
+    ranges = "{memory.max_pinned: [1, 9]}"
+    (place / "mine" / "fit.yaml").write_text(f"scenario: stones.yaml\nranges: {ranges}\n")
+    (place / "data.csv").write_text("tick,steps\n1,2\n")
     assert run_command("run", scenario, "--out", place / "run", "-q").code == 0
     (place / "questions.yaml").write_text("- {ask: Why?}\n")
     (place / "plain.txt").write_text("this is text")

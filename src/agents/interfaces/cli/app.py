@@ -185,6 +185,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("resume", "runs:resume", "Continue a run, or make it longer."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
         ("sweep", "runs:sweep", "Run variants with many seeds, and compare them."),
+        ("fit", "fit:fit", "Fit settings to data, by many runs."),
         ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
         ("diff", "results:diff", "Compare two runs."),
         ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),

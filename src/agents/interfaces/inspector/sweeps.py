@@ -15,6 +15,7 @@ from ...memory.words import signed
 from ...simulation.runs.found_effects import effects_of, placebos_in_words
 from ...simulation.runs.outputs import rows_of
 from ...simulation.statistics import in_words, interval_of
+from ...simulation.sweeps.drawn import Drawn
 from ...simulation.sweeps.sweep import COLUMNS, run_name, shown_value
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
@@ -41,7 +42,8 @@ def sweep(folder: Path) -> dict[str, Any]:
         )
     try:
         plan = yaml.safe_load((folder / "plan.yaml").read_text())
-        grid, variants = [*plan["grid"]], [*plan["variants"]]
+        variants = [*plan["variants"]]
+        grid = [*Drawn.from_dict(plan["drawn"]).ranges] if "drawn" in plan else [*plan["grid"]]
         rows = _rows_so_far(folder, plan) if table is None else table
     except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
         raise RunError(f"{folder / 'plan.yaml'} can't be read: {error!r:.200}") from None
@@ -87,6 +89,8 @@ def _places(plan: dict[str, Any], prefixes: set[str]) -> dict[str, dict[str, Any
 
     The names have the settings in the order of the sweep's file, which the plan does not keep.
     """
+    if "drawn" in plan:
+        return _drawn_places(plan)
     grid, variants = plan["grid"], plan["variants"]
     if prod(map(len, (variants, *grid.values()))) > _MOST_POINTS:
         raise ValueError(f"it has more than {_MOST_POINTS} points")
@@ -100,6 +104,19 @@ def _places(plan: dict[str, Any], prefixes: set[str]) -> dict[str, dict[str, Any
         shown = {each: shown_value(value, grid[each]) for each, value in at.items()}
         found[name.removesuffix("seed=0")] = {"variant": variant, **shown}
     return found
+
+
+def _drawn_places(plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same of a sweep over ranges, or of a fit: its runs are named by the number of a point."""
+    drawn = Drawn.from_dict(plan["drawn"])
+    return {
+        run_name(variant, {"point": number}, 0).removesuffix("seed=0"): {
+            "variant": variant,
+            **dict(zip(drawn.ranges, point, strict=True)),
+        }
+        for variant in plan["variants"]
+        for number, point in enumerate(drawn.values)
+    }
 
 
 def _metrics(cell: Path) -> dict[str, Any]:

@@ -53,6 +53,8 @@ _ROW = 15.0
 """The height of a row of a legend."""
 _BAR_ROW = 19.0
 _MOST_BARS, _MOST_PLACES, _MOST_POINTS = 20, 120, 1_000
+_PARTS = 12
+"""Of a range that has a histogram."""
 
 
 def curves(series: Mapping[str, Values], x: Sequence[int]) -> str:
@@ -65,8 +67,8 @@ def curves(series: Mapping[str, Values], x: Sequence[int]) -> str:
     return panel.svg()
 
 
-def bands(series: Mapping[str, Band]) -> str:
-    """The mean of each variant's runs over their ticks, in a band that has the whole true line."""
+def bands(series: Mapping[str, Band], marked: tuple[int, str] | None = None) -> str:
+    """The mean of each variant's runs over their ticks, in its band; and a tick marked in words."""
     ticks = sorted({tick for each in series.values() for tick in each.ticks})
     keys = [Key(name, _line_key(index)) for index, name in enumerate(series)]
     ends = [each for own in series.values() for each in (own.low, own.high)]
@@ -75,6 +77,8 @@ def bands(series: Mapping[str, Band]) -> str:
         panel.draw_band(own, _colour_of(index))
     for index, own in enumerate(series.values()):
         panel.draw_line(own.ticks, own.mean, _colour_of(index), _DASHES[index % len(_DASHES)])
+    if marked is not None:
+        panel.draw_upright(*marked)
     by_tick = {name: dict(zip(own.ticks, own.mean, strict=True)) for name, own in series.items()}
     told = [(name, [means.get(tick) for tick in ticks]) for name, means in by_tick.items()]
     panel.draw_places(*_told_by_tick(told, ticks))
@@ -168,6 +172,41 @@ def intervals(
             if point is not None and _known(point.mean) is not None:
                 panel.draw_interval(x, point, index)
     panel.draw_places(*_told_by_column(points, labels))
+    return panel.svg()
+
+
+def histogram(
+    values: Sequence[float], low: float, high: float, *, whole: bool, marked: Interval, words: str
+) -> str:
+    """How many values lie in each part of a range, and an interval over them.
+
+    ``words`` name the values. A dashed line shows what even values would give. A range of few whole
+    numbers has a bar for each.
+    """
+    few = whole and high - low < _MOST_BARS
+    parts = int(high - low) + 1 if few else _PARTS
+    start, width = (low - 0.5, 1.0) if few else (low, (high - low) / parts)
+    counts = [0] * parts
+    for value in values:
+        counts[min(max(int((value - start) / width), 0), parts - 1)] += 1
+    middles = [start + (part + 0.5) * width for part in range(parts)]
+    names = [number(value, 3) for value in middles]
+    most = 1.2 * max(counts, default=0) or 1.0
+    keys = [Key(words, _box_key(_COLOURS[0])), Key("if even", _line_key(1))]
+    panel = Panel((-0.5, parts - 0.5), (0.0, most), keys, columns=names)
+    for part, count in enumerate(counts):
+        (left, base), (right, top) = panel.place(part - 0.42, 0), panel.place(part + 0.42, count)
+        panel.parts.append(
+            _rect(left, top, right - left, base - top, f'fill="{_COLOURS[0]}" fill-opacity=".7"')
+        )
+    even = len(values) / parts
+    panel.draw_line([-0.5, parts - 0.5], [even, even], _colour_of(1), _DASHES[1], width=1.2)
+    ends = [(end - middles[0]) / width for end in (marked.low, marked.mean, marked.high)]
+    level = 0.93 * most
+    panel.parts.append(path([panel.place(end, level) for end in (ends[0], ends[2])], _INK, 1.6))
+    panel.parts.append(_mark(0, *panel.place(ends[1], level), _INK))
+    texts = [f"{name}: {count}" for name, count in zip(names, counts, strict=True)]
+    panel.draw_places([part - 0.5 for part in range(parts + 1)], texts)
     return panel.svg()
 
 

@@ -25,8 +25,11 @@ _HEAD = (
 
 
 def register(sweep: Sweep, folder: Path, *, after_runs: int = 0) -> None:
-    """Write what the sweep is to test, if the folder does not have it."""
-    if (folder / FILE).exists():
+    """Write what the sweep is to test, if the folder does not have it.
+
+    A sweep over ranges and a fit test nothing.
+    """
+    if (folder / FILE).exists() or sweep.drawn is not None:
         return
     registered = _to_test(sweep)
     kept: dict[str, Any] = {"registered": registered, "hash": _hash(registered), "looks": []}

@@ -137,7 +137,7 @@ LOCK = "sweep.lock"
 """The file that a process locks while it runs the sweep."""
 _OURS = {
     "cells", "plan.yaml", registration.FILE, "results.parquet", "statistics.parquet", "report.html",
-    LOCK,
+    "posterior.parquet", "predictions.parquet", "indices.parquet", LOCK,
 }  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def write_results(
     sweep: Sweep, folder: Path, done: Mapping[str, Mapping[str, Any]]
 ) -> SweepResults:
     """Write a sweep's results, and give them."""
-    rows = _rows(sweep, done)
+    rows = result_rows(sweep, done)
     look = registration.look_at(sweep, folder, rows)
     metrics = list(sweep.metrics or _metrics_in(sweep, done))
     if look.primary is not None:  # the question comes first
@@ -460,15 +460,14 @@ def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[object, ...]:
     return tuple(row[key] for key in keys)
 
 
-def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def result_rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row per run: its variant, its place in the grid, its seed and its metrics."""
+    varied = sweep.varied
     return [
         {
             "cell": planned.name,
             "variant": planned.variant,
-            **dict(
-                zip(sweep.grid, map(shown_value, planned.point, sweep.grid.values()), strict=True)
-            ),
+            **dict(zip(varied, map(shown_value, planned.point, varied.values()), strict=True)),
             "seed": planned.seed,
             "state_hash": done[planned.name]["state_hash"],
             **done[planned.name]["metrics"],

@@ -18,6 +18,7 @@ from ..runs.placement import without_engine
 from ..runs.run import CHANGING
 from ..runs.scenario import check_settings, code_of, try_world
 from ..tick.user_code import metrics_of
+from .drawn import Drawn
 
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
@@ -81,6 +82,13 @@ class Sweep:
     """How many looks at the results are registered; without a number there may always be more."""
     preset: str | None = None
     """A preset that changes the scenario and ``common``; variants and the grid change it."""
+    drawn: Drawn | None = None
+    """Points drawn from ranges, in place of the grid's. Those of a fit have a seed each."""
+
+    @property
+    def varied(self) -> Mapping[str, Sequence[Any]]:
+        """The settings that are not the same in all runs of a variant, and their values."""
+        return self.grid if self.drawn is None else self.drawn.columns
 
     def settings(self, planned: SweepRun | None = None) -> Settings:
         """The scenario's settings, with a run's changes."""
@@ -92,14 +100,37 @@ class Sweep:
 
     def runs(self) -> list[SweepRun]:
         """Every run, in order."""
-        result = []
-        for (variant, changes), point, seed in itertools.product(
-            self.variants.items(), itertools.product(*self.grid.values()), self.seeds
-        ):
-            at = dict(zip(self.grid, point, strict=True))
-            name = run_name(variant, at, seed)
-            result.append(SweepRun(name, variant, point, seed, (changes, at, {"seed": seed})))
-        return result
+        if self.drawn is not None:
+            return [
+                self._run(variant, point, seed, {"point": number})
+                for variant in self.variants
+                for number, point in enumerate(self.drawn.values)
+                for seed in (self.seeds if self.drawn.is_mixed else [self.seeds[number]])
+            ]
+        points = itertools.product(*self.grid.values())
+        return [
+            self._run(variant, point, seed)
+            for variant, point, seed in itertools.product(self.variants, points, self.seeds)
+        ]
+
+    def trials(self) -> list[SweepRun]:
+        """Runs in which a mistake of any run shows: all, or those at the ends of ranges."""
+        if self.drawn is None:
+            return self.runs()
+        places = itertools.product(self.variants, self.drawn.ends)
+        return [self._run(variant, point, self.seeds[0]) for variant, point in places]
+
+    def _run(
+        self,
+        variant: str,
+        point: tuple[object, ...],
+        seed: int,
+        named: Mapping[str, object] | None = None,
+    ) -> SweepRun:
+        at = dict(zip(self.drawn.ranges if self.drawn else self.grid, point, strict=True))
+        name = run_name(variant, at if named is None else named, seed)
+        changes = self.variants[variant]
+        return SweepRun(name, variant, point, seed, (changes, at, {"seed": seed}))
 
     @property
     def preset_changes_nothing(self) -> bool:
@@ -111,7 +142,9 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that must stay the same when a sweep goes on. The seeds may change."""
+        drawn = {} if self.drawn is None else {"drawn": self.drawn.to_dict()}
         return {
+            **drawn,
             "scenario": lasting(self.settings()),
             "variants": {name: dict(each) for name, each in self.variants.items()},
             "grid": {name: list(each) for name, each in self.grid.items()},
@@ -198,7 +231,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
             f"{document.source}: two runs of the sweep would have the same name",
             hint="rename a variant, or leave out a value of grid that is there twice",
         )
-    known = _metrics_of(sweep, document.source)
+    known = world_metrics(sweep, document.source)
     primary = [] if sweep.primary is None else [("registration", sweep.primary)]
     for key, name in [*(("metrics", name) for name in sweep.metrics), *primary]:
         if name not in known:
@@ -209,10 +242,10 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     return sweep
 
 
-def _metrics_of(sweep: Sweep, source: str) -> list[str]:
+def world_metrics(sweep: Sweep, source: str) -> list[str]:
     """The metrics of all worlds of a sweep; a mistake in any run shows before the first run."""
     by_world: dict[str, list[str]] = {}
-    for planned in sweep.runs():
+    for planned in sweep.trials():
         try:
             settings = sweep.settings(planned)
             if planned.seed == sweep.seeds[0]:
@@ -236,7 +269,7 @@ def _metrics_of(sweep: Sweep, source: str) -> list[str]:
 def _metrics_in(settings: Settings, sweep: Sweep) -> list[str]:
     names = list(metrics_of(try_world(settings, [sweep.scenario.parent]), 0, None))
     for name in names:
-        if name in (*COLUMNS, *sweep.grid):
+        if name in (*COLUMNS, *sweep.varied):
             raise ConfigError(
                 f"the world's metric {name!r:.60} has the name of a column of results.parquet",
                 hint="rename the metric in metrics()",

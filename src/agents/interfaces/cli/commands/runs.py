@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from shlex import quote
@@ -33,7 +33,9 @@ from .effect import Block, Forget, NeverHeard, Pin
 if TYPE_CHECKING:
     from ....config.settings import Settings
     from ....simulation.reports.sweep_report import Look, SweepResults
+    from ....simulation.runs.placement import Placement
     from ....simulation.runs.run import Run
+    from ....simulation.sweeps.sweep import Sweep
 
 
 _LARGEST_SEED = 2**63 - 1
@@ -447,31 +449,48 @@ def sweep(
     gets results.parquet, statistics.parquet, plots and report.html.
     """
     need("pyarrow", "scipy")
-    from ....simulation.sweeps.run_sweep import (
-        Paused,
-        engine_for,
-        finished,
-        run_all,
-        statistics_rows,
-        write_results,
-    )
+    from ....simulation.sweeps.run_sweep import engine_for, statistics_rows, write_results
     from ....simulation.sweeps.sweep import read_sweep
-    from ..progress import Screen, interrupts
 
     plan = read_sweep(file, preset)
     chosen = engine_for(plan, engine, workers, address)
     folder = out or Path("runs") / file.stem
+    if plan.preset_changes_nothing and not (quiet or as_json):
+        say(f"--preset {preset} changes nothing here: no run is another with it", err=True)
+    with making(plan, folder, chosen, force=force, keep_runs=keep_runs, quiet=quiet or as_json) as (
+        done,
+        failed,
+    ):
+        results = write_results(plan, folder, done) if done else None
+    if as_json:
+        statistics = statistics_rows(results) if results else []
+        echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
+    elif not quiet and results:
+        _tell_sweep(results)
+        say(f"report: {folder / 'report.html'}")
+    tell_failed(failed, len(plan.runs()))
+
+
+@contextlib.contextmanager
+def making(
+    plan: "Sweep", folder: Path, engine: "Placement", *, force: bool, keep_runs: bool, quiet: bool
+) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    """Make the runs of a sweep or a fit, and show how far it is; then what is made of them.
+
+    It gives the summaries of the finished runs, and why the others failed.
+    """
+    from ....simulation.sweeps.run_sweep import finished, run_all
+    from ..progress import Screen, interrupts
+
     total = len(plan.runs())
     done: dict[str, Any] = {}
     failed: dict[str, str] = {}
     with (
         telling(lambda: f"{len(done)} of {total} runs are done; the same command goes on"),
-        Screen(quiet=quiet or as_json) as screen,
+        Screen(quiet=quiet) as screen,
         interrupts() as interrupted,
         redirect_stdout(sys.stderr),  # Ray tells of workers that were lost
     ):
-        if plan.preset_changes_nothing:
-            screen.say(f"--preset {preset} changes nothing here: no run is another with it")
         kept = (
             0
             if force
@@ -483,7 +502,7 @@ def sweep(
         meter = screen.meter("runs", "runs", kept)  # kept runs come at once, and tell no pace
         if not kept:
             meter(0, total)
-        for planned, result in run_all(plan, folder, chosen, force=force, keep_runs=keep_runs):
+        for planned, result in run_all(plan, folder, engine, force=force, keep_runs=keep_runs):
             if isinstance(result, str):
                 failed[planned.name] = result
                 screen.say(f"{planned.name}: {result}", is_error=True)
@@ -493,22 +512,23 @@ def sweep(
                 meter(len(done) + len(failed), total)
             if interrupted():
                 raise KeyboardInterrupt
-        results = write_results(plan, folder, done) if done else None
-    if as_json:
-        statistics = statistics_rows(results) if results else []
-        echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
-    elif not quiet and results:
-        _tell_sweep(results)
-        say(f"report: {folder / 'report.html'}")
-    if failed:
-        paused = sum(isinstance(why, Paused) for why in failed.values())
-        if paused:
-            say(f"{paused} of {total} runs are paused; the same command goes on", err=True)
-        if paused == len(failed):
-            raise Exit(PAUSED)
-        broken = len(failed) - paused
-        say(f"{broken} of {total} runs failed; run the sweep again to retry", err=True)
-        raise Exit(1)
+        yield done, failed
+
+
+def tell_failed(failed: Mapping[str, str], total: int) -> None:
+    """Say how many runs failed or are paused, and end with the exit code for that."""
+    from ....simulation.sweeps.run_sweep import Paused
+
+    if not failed:
+        return
+    paused = sum(isinstance(why, Paused) for why in failed.values())
+    if paused:
+        say(f"{paused} of {total} runs are paused; the same command goes on", err=True)
+    if paused == len(failed):
+        raise Exit(PAUSED)
+    broken = len(failed) - paused
+    say(f"{broken} of {total} runs failed; the same command tries them again", err=True)
+    raise Exit(1)
 
 
 def _verdict(row: Mapping[str, Any], look: "Look") -> str:
