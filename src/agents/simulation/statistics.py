@@ -279,7 +279,7 @@ def seeds_to_show(difference: Difference, alpha: float = ALPHA) -> int | None:
     mean, deviation = difference.mean, difference.deviation
     if mean == 0 or math.isnan(deviation):
         return None
-    from scipy.special import nctdtr, ndtri, stdtrit
+    from scipy.special import ndtri
 
     effect = min(abs(mean) / deviation, _LARGEST_EFFECT)
     if effect < 1e-6:
@@ -287,12 +287,21 @@ def seeds_to_show(difference: Difference, alpha: float = ALPHA) -> int | None:
     # For many seeds Student's test is the normal one; for few it needs some more.
     normal = ((ndtri(1 - alpha / 2) + ndtri(_POWER)) / effect) ** 2
     seeds = max(FEWEST_SEEDS, math.ceil(normal))
-    while seeds < _AS_NORMAL:
-        missed = nctdtr(seeds - 1, effect * math.sqrt(seeds), stdtrit(seeds - 1, 1 - alpha / 2))
-        if missed <= 1 - _POWER:
-            break
+    while seeds < _AS_NORMAL and power(difference, seeds, alpha) < _POWER:
         seeds += 1
     return seeds if seeds <= _MOST_SEEDS else None
+
+
+def power(difference: Difference, seeds: int, alpha: float = ALPHA) -> float:
+    """How probable it is that so many seeds show a difference of this size and deviation."""
+    if seeds < FEWEST_SEEDS or not difference.mean or math.isnan(difference.deviation):
+        return 0.0
+    from scipy.special import nctdtr, ndtr, ndtri, stdtrit
+
+    effect = min(abs(difference.mean) / difference.deviation, _LARGEST_EFFECT) * math.sqrt(seeds)
+    if seeds >= _AS_NORMAL:
+        return _stable(ndtr(effect - ndtri(1 - alpha / 2)))
+    return 1 - _stable(nctdtr(seeds - 1, effect, stdtrit(seeds - 1, 1 - alpha / 2)))
 
 
 def seeds_for_median(differences: Sequence[float], alpha: float = ALPHA) -> int | None:
@@ -432,25 +441,76 @@ def differences(
     the sign test.
     """
     base = baseline if isinstance(baseline, Mapping) else {variant: baseline}
-    here = _place(base, list(base))
-    bases = {_place(row, (*keys, pair)): row for row in rows if _place(row, list(base)) == here}
-    groups: dict[tuple[str, ...], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
-    for row in rows:
-        other = bases.get(_place(row, (*keys, pair)))
-        if other is not None and _place(row, list(base)) != here:
-            groups.setdefault(_place(row, (*base, *keys)), []).append((row, other))
     result, tested = [], list[_Tested]()
     level = 1 - alpha if alpha else LEVEL
-    for pairs in groups.values():
+    for pairs in _pairs(rows, keys, base, pair):
         for metric in metrics:
-            both = [(_value(row, metric), _value(other, metric)) for row, other in pairs]
-            known = [(a, b) for a, b in both if a is not None and b is not None]
-            if known:
+            if known := _known(pairs, metric):
                 own = _test_pairs(known, level, shapes)
                 where = {key: pairs[0][0][key] for key in (*base, *keys)}
                 tested.append(own)
                 result.append({**where, "metric": metric, **_columns(own.mean), **own.shape})
     return _with_evidence(result, tested, alpha, alpha if alpha_next is None else alpha_next)
+
+
+_Pair = tuple[Mapping[str, Any], Mapping[str, Any]]
+
+
+def _pairs(
+    rows: Sequence[Mapping[str, Any]], keys: Sequence[str], base: Mapping[str, Any], pair: str
+) -> list[list[_Pair]]:
+    """For each comparison its rows, each with the baseline's row of the same seed."""
+    here = _place(base, list(base))
+    bases = {_place(row, (*keys, pair)): row for row in rows if _place(row, list(base)) == here}
+    groups: dict[tuple[str, ...], list[_Pair]] = {}
+    for row in rows:
+        other = bases.get(_place(row, (*keys, pair)))
+        if other is not None and _place(row, list(base)) != here:
+            groups.setdefault(_place(row, (*base, *keys)), []).append((row, other))
+    return list(groups.values())
+
+
+def _known(pairs: Sequence[_Pair], metric: str) -> list[tuple[float, float]]:
+    both = [(_value(row, metric), _value(other, metric)) for row, other in pairs]
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
+class Needed(NamedTuple):
+    """What a difference needs to be shown, four times out of five."""
+
+    difference: Difference
+    seeds: int | None
+    """None: there is no difference or no deviation, or a million seeds would not be enough."""
+    by_median: bool = False
+    """Whether the sign test must show it, because the differences are skewed."""
+
+
+def needed_seeds(
+    rows: Sequence[Mapping[str, Any]],
+    keys: Sequence[str],
+    metric: str,
+    *,
+    baseline: Mapping[str, Any],
+    alpha: float,
+    size: float | None = None,
+    pair: str = "seed",
+) -> list[tuple[dict[str, Any], Needed]]:
+    """For each comparison of ``rows``, its place and how many seeds another sweep needs.
+
+    The test is that of :func:`differences`, at the level ``alpha``. With ``size``, the differences
+    are as these, but for their mean.
+    """
+    found = []
+    for pairs in _pairs(rows, keys, baseline, pair):
+        if known := _known(pairs, metric):
+            if size is not None:
+                shift = size - math.fsum(a - b for a, b in known) / len(known)
+                known = [(a + shift, b) for a, b in known]
+            own = _test_pairs(known, 1 - alpha, shapes=True)
+            where = {key: pairs[0][0][key] for key in (*baseline, *keys)}
+            skewed = bool(own.shape["skewed"])
+            found.append((where, Needed(own.mean, own.seeds_needed(alpha), skewed)))
+    return found
 
 
 class _Tested(NamedTuple):

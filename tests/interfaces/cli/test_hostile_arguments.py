@@ -82,6 +82,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["diff", "run", folder]
         yield ["run", folder, "--out", "new"]
         yield ["sweep", folder, "--out", "new"]
+        yield ["sweep", "mine/sweep.yaml", "--plan", "--like", folder]
         yield ["fit", folder, "--to", "data.csv", "--out", "new"]
         yield ["fit", "mine/fit.yaml", "--to", folder, "--out", "new"]
         if folder != "/dev/null":  # a file without settings
@@ -149,6 +150,7 @@ def hostile() -> Iterator[list[str]]:
         if number != HUGE:  # more lines than there are, and more processes than are needed
             yield ["notes", "crew", "-a", "alice", "get", "MEMORY.md", "--from", number]
             yield ["sweep", "mine/sweep.yaml", "--out", "new", "--workers", number]
+            yield ["sweep", "mine/sweep.yaml", "--plan", "--difference", number, "--spread", "1"]
         yield ["fit", "mine/fit.yaml", "--to", "data.csv", "--out", "new", "--runs", number]
     for out in ("plain.txt", "crew", "plain.txt/new", "/dev/null", "mine"):
         yield ["run", "mine/stones.yaml", "--out", out]

@@ -474,3 +474,27 @@ def test_a_sweep_that_somebody_runs_is_left_alone(
     finally:
         lock.release()
     assert stamps(swept) == before
+
+
+def test_a_plan_says_how_many_seeds_and_runs_and_makes_none(
+    tiermem: Command, scenario: Write
+) -> None:
+    file = write_sweep(scenario(), **TWO_BY_TWO, metrics=["steps"])
+    plan = ["sweep", file, "--plan", "--difference", 1, "--spread", 2]
+    said = tiermem(*plan)
+    assert said.code == 0, said.err
+    needed = tiermem(*plan, "--json").json
+    assert f"{needed['seeds_needed']} seeds: {4 * needed['seeds_needed']} runs" in said.out
+    assert needed["runs"] == 4 * needed["seeds_needed"] > 40
+    assert not Path("runs").exists()
+    assert tiermem("sweep", file, "--spread", 2).is_one_error(
+        2, "--spread says something of --plan"
+    )
+
+
+def test_a_plan_like_an_earlier_sweep_says_how_long(tiermem: Command, swept: Path) -> None:
+    more = write_sweep(swept.parent / "mine" / "stones.yaml", **{**TWO_BY_TWO, "seeds": 9})
+    said = tiermem("sweep", more, "--plan", "--like", swept)
+    assert said.code == 0, said.err
+    assert "at once, as fast as in" in said.out
+    assert "equal in all seeds" in said.out

@@ -318,12 +318,8 @@ def write_results(
     metrics = list(sweep.metrics or _metrics_in(sweep, done))
     if look.primary is not None:  # the question comes first
         metrics = list(dict.fromkeys([look.primary, *metrics]))
-    baseline = {
-        key: shown_value(value, sweep.grid[key]) if key in sweep.grid else value
-        for key, value in sweep.baseline.items()
-    }
+    baseline, same = compared_with(sweep)
     where = ["variant", *sweep.grid]
-    same = [key for key in where if key not in baseline]
     results = SweepResults(
         name=folder.absolute().name,
         question=sweep.question,
@@ -354,6 +350,15 @@ def write_results(
             hint="make room and let your user write there; what has run is kept",
         ) from error
     return results
+
+
+def compared_with(sweep: Sweep) -> tuple[dict[str, Any], list[str]]:
+    """The baseline's columns in the table of a sweep, and the columns that two sides share."""
+    baseline = {
+        key: shown_value(value, sweep.grid[key]) if key in sweep.grid else value
+        for key, value in sweep.baseline.items()
+    }
+    return baseline, [key for key in ("variant", *sweep.grid) if key not in baseline]
 
 
 def _compared(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from ....errors import ConfigError, RunPaused
-from ....memory.words import cut, number
+from ....memory.words import counted, cut, number
 from ....packages import need
 from ..failures import INTERRUPTED, PAUSED, telling
 from ..options import (
@@ -24,6 +24,7 @@ from ..options import (
     Quiet,
     RunFolder,
     flags,
+    no_nan,
     tell_idle,
 )
 from ..output import echo_json, say, table
@@ -439,6 +440,32 @@ def sweep(
             help="Keep each run whole, with a report of its own and the scenario's checkpoints.",
         ),
     ] = False,
+    plan_only: Annotated[
+        bool,
+        Option(
+            "--plan",
+            help="Make no run: say how many seeds would show the differences, four times of five.",
+        ),
+    ] = False,
+    like: Annotated[
+        Path | None,
+        Option(
+            "--like",
+            metavar="FOLDER",
+            help="For --plan: an earlier sweep, whose differences, spread and speed are expected.",
+        ),
+    ] = None,
+    difference: Annotated[
+        float | None,
+        Option(callback=no_nan, help="For --plan: the smallest difference that matters."),
+    ] = None,
+    spread: Annotated[
+        float | None,
+        Option(
+            callback=no_nan,
+            help="For --plan: the standard deviation of differences between runs of a seed.",
+        ),
+    ] = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -446,14 +473,22 @@ def sweep(
     """Run variants of a scenario with many settings and seeds, and compare them.
 
     Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
-    gets results.parquet, statistics.parquet, plots and report.html.
+    gets results.parquet, statistics.parquet, plots and report.html. With --plan nothing is run, and
+    nothing is written.
     """
+    about_plan = {"--like": like, "--difference": difference, "--spread": spread}
+    given = [name for name, value in about_plan.items() if value is not None]
+    if given and not plan_only:
+        raise ConfigError(f"{given[0]} says something of --plan, which is not given")
     need("pyarrow", "scipy")
     from ....simulation.sweeps.run_sweep import engine_for, statistics_rows, write_results
     from ....simulation.sweeps.sweep import read_sweep
 
     plan = read_sweep(file, preset)
     chosen = engine_for(plan, engine, workers, address)
+    if plan_only:
+        _tell_plan(plan, chosen.workers, as_json, like, difference, spread)
+        return
     folder = out or Path("runs") / file.stem
     if plan.preset_changes_nothing and not (quiet or as_json):
         say(f"--preset {preset} changes nothing here: no run is another with it", err=True)
@@ -529,6 +564,69 @@ def tell_failed(failed: Mapping[str, str], total: int) -> None:
     broken = len(failed) - paused
     say(f"{broken} of {total} runs failed; the same command tries them again", err=True)
     raise Exit(1)
+
+
+def _tell_plan(
+    sweep: "Sweep",
+    workers: int,
+    as_json: bool,
+    like: Path | None,
+    difference: float | None,
+    spread: float | None,
+) -> None:
+    """Say how many seeds a sweep needs, and what they cost."""
+    from ....simulation.reports.sweep_report import Look
+    from ....simulation.sweeps.planning import plan_sweep
+
+    plan = plan_sweep(sweep, like=like, difference=difference, spread=spread)
+    runs = plan.places * (plan.seeds_needed or plan.seeds)
+    seconds = None if plan.seconds is None else plan.seconds * runs / workers
+    if as_json:
+        echo_json(
+            {
+                "comparisons": plan.rows,
+                "share": plan.share,
+                "looks": plan.looks,
+                "seeds": plan.seeds,
+                "seeds_needed": plan.seeds_needed,
+                "runs": runs,
+                "seconds": seconds,
+            }
+        )
+        return
+    say(Look(1, plan.looks, plan.share).spent)
+    levels = dict.fromkeys(f"{100 * row['level']:.3g} %" for row in plan.rows)
+    say(
+        f"{counted(len(plan.rows), 'comparison')}, each tested at {', '.join(levels)} (Holm, worst)"
+    )
+    rows = [
+        {
+            **{key: value for key, value in row.items() if key not in ("level", "by", "power")},
+            f"power with {plan.seeds}": "–" if row["power"] is None else f"{row['power']:.0%}",
+            "by": row["by"],
+        }
+        for row in plan.rows
+    ]
+    table("what four sweeps of five would show", rows)
+    if plan.seeds_needed is None:
+        say("a difference of none, or one that is equal in all seeds, has no number of seeds")
+    made = f"{counted(plan.places, 'run')} a seed"
+    least = plan.seeds_needed
+    say(
+        f"{counted(least or plan.seeds, 'seed')}: {counted(runs, 'run')} ({made})"
+        + ("" if least is None or least <= plan.seeds else f"; the sweep has {plan.seeds}")
+    )
+    if seconds is not None:
+        say(f"about {_long(seconds)}, {counted(workers, 'run')} at once, as fast as in {like}")
+    if like is not None and difference is None:
+        say("a difference that was seen is likely to be smaller: --difference names one to rely on")
+
+
+def _long(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return counted(max(1, round(seconds)), "second")
+    return counted(minutes, "minute") if minutes < 120 else counted(round(minutes / 60), "hour")
 
 
 def _verdict(row: Mapping[str, Any], look: "Look") -> str:
