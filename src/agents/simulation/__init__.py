@@ -1,7 +1,8 @@
 """Worlds, policies and the loop between them; runs that stop, resume, replay and branch.
 
 A world of your own implements :class:`World`; the other values here are what its methods take and
-give. :class:`Loop` runs a world on any bank, :class:`Run` runs one in a folder.
+give. :class:`Loop` runs a world on any bank, :class:`Run` runs one in a folder, and
+:class:`SweepRecord` reads what many runs came to.
 """
 
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from .protocols import (
 
 if TYPE_CHECKING:
     from .runs.run import Run
+    from .sweeps.record import SweepRecord
     from .tick.loop import Loop
 
 __all__ = [
@@ -42,13 +44,14 @@ __all__ = [
     "Remark",
     "Run",
     "Say",
+    "SweepRecord",
     "World",
     "WorldRandom",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """Import :class:`Loop` and :class:`Run`, which need NumPy, at their first use."""
+    """Import what needs NumPy at its first use."""
     if name == "Loop":
         from .tick.loop import Loop
 
@@ -57,4 +60,8 @@ def __getattr__(name: str) -> object:
         from .runs.run import Run
 
         return Run
+    if name == "SweepRecord":
+        from .sweeps.record import SweepRecord
+
+        return SweepRecord
     raise AttributeError(f"module 'tiermem.simulation' has no attribute {name!r}")

@@ -62,6 +62,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["resume", folder]
         yield ["replay", folder]
         yield ["report", folder]
+        yield ["paper", folder]
         yield ["branch", folder, "--at", "1", "--out", "new"]
         yield ["store", "merge", folder, "--out", "new"]
         yield ["why", folder, "-a", "alice", "-t", "1"]

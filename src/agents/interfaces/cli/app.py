@@ -195,6 +195,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("analyse", "analyse:analyse", "Tell what spread, who told whom, what was forgotten."),
         ("inspect", "results:inspect", "Look at a run in a browser, at any tick."),
         ("report", "results:report", "Write the report and tables of a run anew."),
+        ("paper", "results:paper", "Write methods, an ODD, tables and figures for a paper."),
         ("world new", "runs:new_world", "Write a world of your own to begin with."),
         ("world check", "runs:check_world", "Find out whether a world is reproducible."),
     ),

@@ -162,7 +162,7 @@ def compare_runs(first: Path, second: Path) -> RunDiff:
 
 
 def _settings(first: Settings, second: Settings) -> list[tuple[str, object, object]]:
-    one, other = (_flat(each.to_dict(redact=True)) for each in (first, second))
+    one, other = (flat(each.to_dict(redact=True)) for each in (first, second))
     return [
         (key, one.get(key), other.get(key))
         for key in dict.fromkeys([*one, *other])
@@ -170,11 +170,12 @@ def _settings(first: Settings, second: Settings) -> list[tuple[str, object, obje
     ]
 
 
-def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Settings by their whole names, such as ``memory.max_pinned``."""
     result: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
-            result |= _flat(value, f"{path}{key}.")
+            result |= flat(value, f"{path}{key}.")
         else:
             result[f"{path}{key}"] = value
     return result

@@ -125,6 +125,20 @@ def write(
     return summary
 
 
+TABLES = ("metrics", "ticks", "decisions", "calls")
+"""The tables of a run, by the names of their files."""
+
+
+def parquet_of(name: str, run: RunRecord, exchanges: Sequence[Exchange]) -> bytes:
+    """One of a run's tables, as its file has it."""
+    if name == "decisions":
+        return decision_table(run)
+    if name == "calls":
+        return table(call_rows(calls_of(exchanges, run.settings.llm)))
+    records = [record for record, _ in run.records()]
+    return table(metric_rows(records) if name == "metrics" else tick_rows(records))
+
+
 def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of ``metrics.parquet``; a metric called tick is left out."""
     return [

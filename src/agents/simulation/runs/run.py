@@ -70,6 +70,7 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
+from .frames import frame
 from .interviews import Survey, survey
 from .personas import personas_of
 from .placement import (
@@ -82,6 +83,7 @@ from .placement import (
     start_driver,
     without_engine,
 )
+from .record import RunRecord
 from .scenario import check_scenario, first_memories, make_policy, make_world
 from .trust import check_run, is_trusted_run, seal_run
 from .why import Decision, Life, decision, life
@@ -316,6 +318,19 @@ class Run:
         """What the run came to so far; nothing is written."""
         exchanges = list(self._cassette)
         return outputs.summary_of(self.bank, self.settings, self._world, exchanges)
+
+    def frame(self, table: str = "metrics") -> Any:
+        """A table of the run so far, as a data frame of pandas or polars, whichever is installed.
+
+        ``metrics`` and ``ticks`` have a row per tick, ``decisions`` one per agent and tick,
+        ``calls`` one per call of a language model.
+        """
+        if table not in outputs.TABLES:
+            raise RunError(
+                f"a run has no table {table!r:.40}", hint=f"use {', '.join(outputs.TABLES)}"
+            )
+        record = RunRecord.of(self.bank, self.settings)
+        return frame(outputs.parquet_of(table, record, list(self._cassette)))
 
     def decision(self, agent: str, tick: int) -> Decision:
         """What decided an agent's actions in a tick, and what came of them."""

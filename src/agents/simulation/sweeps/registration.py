@@ -56,6 +56,9 @@ def look_at(sweep: Sweep, folder: Path, rows: Sequence[Mapping[str, Any]]) -> Lo
         _write(folder, kept)
     number = known.index(seen) + 1 if seen in known else len(known) + 1
     looks = registered["looks"]
+    deviations = list(_deviations(kept, now, number, len(sweep.runs()) - len(rows)))
+    if deviations != kept.get("deviations", []):
+        _write(folder, {**kept, "deviations": deviations})
     return Look(
         number=number,
         looks=looks,
@@ -65,8 +68,27 @@ def look_at(sweep: Sweep, folder: Path, rows: Sequence[Mapping[str, Any]]) -> Lo
         seeds=[each["seeds"] for each in kept["looks"]],
         hash=kept["hash"],
         is_registered=registered["primary"] is not None or looks is not None,
-        deviations=list(_deviations(kept, now, number, len(sweep.runs()) - len(rows))),
+        deviations=deviations,
     )
+
+
+def last_look(folder: Path) -> tuple[Look, dict[str, Any]]:
+    """The last look at a finished sweep as its file has it, and the baseline it registered."""
+    kept = _read(folder)
+    registered, looks = kept["registered"], kept["looks"]
+    number = max(1, len(looks))
+    look = Look(
+        number=number,
+        looks=registered["looks"],
+        alpha=share_of_look(number, registered["looks"]),
+        alpha_next=share_of_look(number + 1, registered["looks"]),
+        primary=registered["primary"],
+        seeds=[each["seeds"] for each in looks],
+        hash=kept["hash"],
+        is_registered=registered["primary"] is not None or registered["looks"] is not None,
+        deviations=kept.get("deviations", []),
+    )
+    return look, dict(registered["baseline"])
 
 
 def _to_test(sweep: Sweep) -> dict[str, Any]:

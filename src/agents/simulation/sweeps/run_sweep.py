@@ -340,8 +340,8 @@ def write_results(
     try:
         replace_file(folder / "results.parquet", outputs.table(rows))
         replace_file(folder / "statistics.parquet", outputs.table(statistics_rows(results)))
-        for metric, name in _plot_names(metrics).items():
-            plot = _plot(sweep, results, metric)
+        for metric, name in plot_names(metrics).items():
+            plot = plot_of(results.variants, results.grid, rows, results.statistics, metric)
             replace_file(folder / f"{name}.svg", plots.alone(plot))
         replace_file(folder / "report.html", render_sweep(results))
     except OSError as error:
@@ -488,7 +488,7 @@ def _metrics_in(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[str
     return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 
-def _plot_names(metrics: Sequence[str]) -> dict[str, str]:
+def plot_names(metrics: Sequence[str]) -> dict[str, str]:
     """By metric, the name of its plot's file: the metric's own, if that leads to no other folder.
 
     No two metrics have the same file, even on a disk that takes ``Loss`` and ``loss`` for one name.
@@ -510,25 +510,31 @@ def _safe(metric: str) -> str:
     return plain.encode()[:_MOST_BYTES].decode(errors="ignore") or "metric"
 
 
-def _plot(sweep: Sweep, results: SweepResults, metric: str) -> str:
+def plot_of(
+    variants: Sequence[str],
+    grid: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    statistics: Sequence[Mapping[str, Any]],
+    metric: str,
+) -> str:
+    """The chart of a metric: a dot for each run, the means with their intervals."""
     intervals = {
-        (row["variant"], tuple(str(row[key]) for key in sweep.grid)): interval_of(row)
-        for row in results.statistics
+        (row["variant"], tuple(str(row[key]) for key in grid)): interval_of(row)
+        for row in statistics
         if row["metric"] == metric
     }
     seeds: dict[tuple[str, tuple[str, ...]], list[float]] = {}
-    for row in results.rows:
+    for row in rows:
         if _is_number(row.get(metric)):
-            place = row["variant"], tuple(str(row[key]) for key in sweep.grid)
+            place = row["variant"], tuple(str(row[key]) for key in grid)
             seeds.setdefault(place, []).append(row[metric])
     points = list(dict.fromkeys(point for _, point in intervals))
-    lines = {name: [intervals.get((name, point)) for point in points] for name in sweep.variants}
     return plots.intervals(
-        lines,
+        {name: [intervals.get((name, point)) for point in points] for name in variants},
         [", ".join(point) for point in points],
         metric,
-        x_label=", ".join(sweep.grid),
+        x_label=", ".join(grid),
         y_label=metric,
-        connected=len(sweep.grid) == 1,
-        dots={name: [seeds.get((name, at), []) for at in points] for name in sweep.variants},
+        connected=len(grid) == 1,
+        dots={name: [seeds.get((name, at), []) for at in points] for name in variants},
     )

@@ -121,6 +121,37 @@ def report(folder: RunFolder) -> None:
     say(str(folder / "report.html"))
 
 
+def paper(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a run or a sweep.")],
+    out: Annotated[
+        Path | None,
+        Option("--out", "-o", metavar="FOLDER", help="The new folder; without it, FOLDER-paper."),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write what goes into a paper: methods, an ODD protocol, tables and figures.
+
+    All of it comes from what the run or the sweep has recorded, and nothing is run. Gaps for the
+    author are marked. Tables are CSV and LaTeX, figures SVG and PDF.
+    """
+    need("pyarrow", "scipy")
+    from ....simulation.paper.methods import GAP
+    from ....simulation.paper.paper import write_paper
+
+    place = folder if folder.name not in ("", "..") else folder.resolve()
+    target = out or place.with_name(f"{place.name}-paper")
+    files = write_paper(folder, target, force=force)
+    if as_json:
+        echo_json({"paper": str(target), "files": [str(file) for file in files]})
+        return
+    mark = GAP.partition("{")[0]
+    for file in files:
+        # The first mark of a page explains what it is.
+        gaps = file.read_text("utf-8").count(mark) - 1 if file.suffix == ".md" else 0
+        say(f"{file}{f', {gaps} gaps to fill' if gaps else ''}")
+
+
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
     names = records[-1]["metrics"] if records else ()
     return {name: [record["metrics"].get(name) for record in records] for name in names}
