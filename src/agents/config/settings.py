@@ -690,8 +690,9 @@ class SimulationSettings:
     """A simulation: `tiermem run` takes a file of settings with this section, a scenario."""
 
     world: str | None = None
-    """market, household, rumor, site, town, minority, or a class of your own as module:Class,
-    found beside the scenario's file or installed. null: these settings are no scenario."""
+    """market, household, rumor, site, town, minority, helping, or a class of your own as
+    module:Class, found beside the scenario's file or installed. null: these settings are no
+    scenario."""
     world_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Passed to the world as keyword arguments."""
     agents: (

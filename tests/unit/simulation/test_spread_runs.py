@@ -106,6 +106,7 @@ def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
         ("town", 3),
         ("rumor", 1),
         ("minority", 2),
+        ("helping", 3),
     ],
 )
 def test_the_shipped_worlds_are_the_same_too(tmp_path: Path, world: str, workers: int) -> None:

@@ -1,4 +1,4 @@
-"""The built-in worlds: a market, a household, a rumour mill, a building site, a town, a game.
+"""The built-in worlds: a market, a household, a rumour mill, a building site, a town, two games.
 
 A scenario names a world as ``world: market``, or its user's own world as ``world: module:Class``.
 A world is imported when a run uses it.
@@ -27,6 +27,7 @@ WORLDS: Mapping[str, str] = {
     "site": f"{__name__}.site:Site",
     "town": f"{__name__}.town:Town",
     "minority": f"{__name__}.minority:Minority",
+    "helping": f"{__name__}.helping:Helping",
 }
 """The class of each built-in world, as ``module:Class``, by name."""
 
