@@ -75,7 +75,7 @@ check: $(STAMP)  ## lint, format, types, import contracts
 		elif $(TSC) --version >/dev/null 2>&1; then $(TSC) -p $(PAGE); \
 		else echo "the types of the inspector's page are not checked: that needs tsc, or npx and npm's packages"; fi
 
-demo: $(STAMP)   ## flat memory against tiers and what else a user would do, 20 seeds each: some minutes on two cores
+demo: $(STAMP)   ## flat memory against tiers and what else a user would do, 10 seeds each: two minutes on two cores
 	$(BIN)/python simulations/demo.py
 
 # A benchmark is a program in benchmarks/, and its first line says what it measures.

@@ -2,7 +2,7 @@
 
 In the first two regimes tiers pay, and the table names what does as well as they do. In the others
 they pay less, not at all, or they harm. The last table is about agents that pin what does not
-matter, and miss what does. 20 seeds each, in as many processes as there are cores.
+matter, and miss what does. 10 seeds each, in as many processes as there are cores.
 """
 
 import json
@@ -28,7 +28,7 @@ from tiermem.simulation.statistics import differences, in_words, interval_of, su
 
 HERE = Path(__file__).parent
 FIGURES = Path("runs/demo.json")
-SEEDS = range(1, 21)
+SEEDS = range(1, 11)
 NOISY_SEEDS = SEEDS[:6]
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """How much is wrong of what an agent pins, or does not pin."""

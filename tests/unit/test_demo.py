@@ -50,7 +50,7 @@ ROWS = rows_in(WORLDS)
 
 def test_the_page_of_the_worlds_has_a_row_for_each_memory_of_the_demo() -> None:
     assert [(row[0], row[1]) for row in ROWS] == PLACES
-    assert len(DEMO.SEEDS) >= 20
+    assert len(DEMO.SEEDS) >= 10  # docs/results.md has 20; the demo is to take two minutes
     assert f"`make demo`, {len(DEMO.SEEDS)} seeds" in README
     assert f"the {len(DEMO.cells())} runs" in README
 
@@ -61,7 +61,8 @@ def test_the_readme_names_what_does_as_well_and_where_tiers_harm() -> None:
     found = {(row[0], row[1]): row for row in shown}
     market, harm = DEMO.REGIMES[0].name, DEMO.REGIMES[-1].name
     for other in ("flat, well worded", "importance"):
-        assert found[market, other][4].startswith("−0.")
+        low, high = re.findall(r"[−+][\d.]+(?= to|\))", found[market, other][4])
+        assert (low[0], high[0]) == ("−", "+")  # not told apart from tiers
     assert found[harm, "flat"][4].startswith("−")
     assert "they harm" in README
 
@@ -134,6 +135,7 @@ def test_the_numbers_are_those_of_a_fresh_run(tmp_path: Path) -> None:
         check=True,
     )
     printed = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert printed == [line for line in WORLDS.splitlines() if line in printed]
+    rows = [line for line in printed if not line.startswith("|---")]  # other tables have these
+    assert rows == [line for line in WORLDS.splitlines() if line in rows]
     assert len(printed) == 2 + len(ROWS) + 2 + len(DEMO.NOISE)
     assert len(json.loads((tmp_path / DEMO.FIGURES).read_text())) == len(DEMO.cells())
