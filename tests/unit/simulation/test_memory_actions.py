@@ -19,6 +19,7 @@ from agents.simulation.tick.actions import (
     actions_of_profile,
     arguments_of,
     as_action,
+    schema_of,
 )
 from agents.simulation.tick.loop import Loop
 from banks import ROOT, contents
@@ -434,3 +435,26 @@ def test_a_model_is_told_of_the_profiles_actions() -> None:
         "memory_add": "Add item to hot memory: sessionId, content, type",
         "memory_spill": "Force spill hot memory to cold storage: sessionId, and optionally count",
     }
+
+
+def unbounded(shape: Any, place: str) -> list[str]:
+    """The places of lists and texts that a model could fill without an end."""
+    if isinstance(shape, list):
+        return [
+            found for at, each in enumerate(shape) for found in unbounded(each, f"{place}.{at}")
+        ]
+    if not isinstance(shape, dict):
+        return []
+    ends = {"array": "maxItems", "string": "maxLength"}
+    end = ends.get(shape.get("type", ""))
+    own = [place] if end and end not in shape and "enum" not in shape else []
+    return own + [
+        found for key, each in shape.items() for found in unbounded(each, f"{place}.{key}")
+    ]
+
+
+@pytest.mark.parametrize("name", {**OWN_ACTIONS, **TELL_ACTIONS, **GROUP_ACTIONS})
+def test_nothing_in_the_schema_of_an_action_is_without_an_end(name: str) -> None:
+    shape = schema_of(name, {**OWN_ACTIONS, **TELL_ACTIONS, **GROUP_ACTIONS}[name])
+    assert shape is not None
+    assert unbounded(shape, name) == []
