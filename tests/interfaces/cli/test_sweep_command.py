@@ -498,3 +498,24 @@ def test_a_plan_like_an_earlier_sweep_says_how_long(tiermem: Command, swept: Pat
     assert said.code == 0, said.err
     assert "at once, as fast as in" in said.out
     assert "equal in all seeds" in said.out
+
+
+@pytest.mark.slow
+def test_a_sweep_over_ranges_says_what_a_metric_depends_on(
+    tiermem: Command, scenario: Write
+) -> None:
+    file = scenario("village", world="rumor", agents=8, ticks=3)
+    ranges = {"simulation.world_options.corrections": [0, 6]}
+    plan = write_sweep(
+        file, ranges=ranges, points=8, seeds=[4], metrics=["corrections", "accuracy"]
+    )
+    with shortcuts.spawned_processes_of_sweeps():
+        done = tiermem("sweep", plan, "--out", "s", "--workers", 2)
+    assert done.code == 0, done.err
+    assert "shares of the variance" in done.out
+    assert "one seed does not tell how much is chance" in done.out
+    again = tiermem("sweep", plan, "--out", "s", "--json").json
+    (row, *_) = again["indices"]
+    assert row["total"] == pytest.approx(1, abs=0.4)
+    assert tiermem("sweep", plan, "--plan", "--like", "s").is_one_error(2, "compares nothing")
+    assert tiermem("inspect", "s", "--export", "s.html").code == 0

@@ -315,7 +315,7 @@ def write_results(
     """Write a sweep's results, and give them."""
     rows = result_rows(sweep, done)
     look = registration.look_at(sweep, folder, rows)
-    metrics = list(sweep.metrics or _metrics_in(sweep, done))
+    metrics = list(sweep.metrics or metrics_in(sweep, done))
     if look.primary is not None:  # the question comes first
         metrics = list(dict.fromkeys([look.primary, *metrics]))
     baseline, same = compared_with(sweep)
@@ -482,7 +482,7 @@ def result_rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dic
     ]
 
 
-def _metrics_in(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def metrics_in(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The metrics of all runs, in the order of the plan, whichever ended first."""
     found = (done[planned.name]["metrics"] for planned in sweep.runs() if planned.name in done)
     return list(dict.fromkeys(itertools.chain.from_iterable(found)))

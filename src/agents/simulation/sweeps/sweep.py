@@ -18,15 +18,18 @@ from ..runs.placement import without_engine
 from ..runs.run import CHANGING
 from ..runs.scenario import check_settings, code_of, try_world
 from ..tick.user_code import metrics_of
-from .drawn import Drawn
+from .drawn import Drawn, read_ranges
 
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
 _KEYS = (
-    "scenario", "question", "registration", "set", "variants", "grid", "baseline", "seeds",
-    "metrics",
+    "scenario", "question", "registration", "set", "variants", "grid", "ranges", "points",
+    "baseline", "seeds", "metrics",
 )  # fmt: skip
 _MOST_LOOKS = 100
+POINTS = 64
+"""Of each of the two hypercubes that are mixed, if the file does not say."""
+_MOST_POINTS = 1 << 16
 _MAKE_A_WORLD = ("simulation", "llm", "reflection", "notes")
 """The sections of the settings of which a world and a policy are made."""
 
@@ -137,7 +140,7 @@ class Sweep:
         """Whether there is a preset, and every run would be the same without it."""
         plain = replace(self, preset=None)
         return self.preset is not None and not any(
-            self.settings(planned) != plain.settings(planned) for planned in self.runs()
+            self.settings(planned) != plain.settings(planned) for planned in self.trials()
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,7 +185,8 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     grid = value.get("grid") or {}
     common = value.get("set") or {}
     registration = {} if value.get("registration") is None else value["registration"]
-    seeds = value.get("seeds", 10)
+    points = value.get("points", POINTS)
+    seeds = value.get("seeds", 10 if "ranges" not in value else 1)
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
         seeds = list(range(1, seeds + 1))
     checks: tuple[tuple[str, bool, str], ...] = (
@@ -195,6 +199,11 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         ("set", isinstance(common, dict), "settings that all variants change"),
         ("variants", _is_mapping_of(variants, dict), "names with the settings that each changes"),
         ("grid", _is_mapping_of(grid, list), "settings with a list of values for each"),
+        (
+            "points",
+            type(points) is int and 8 <= points <= _MOST_POINTS and points & (points - 1) == 0,
+            "a power of two from 8 on, such as 64",
+        ),
         ("seeds", _is_list_of(seeds, int), "a number of seeds, or a list of different ones"),
         ("metrics", _is_list_of(value.get("metrics", ["x"]), str), "a list of metrics"),
     )
@@ -212,6 +221,21 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
                 f"{document.place((*place, 'seed'))}: {place[0]} can't give the seed of a run",
                 hint="give seeds: their number, or a list of them",
             )
+    drawn = None
+    if "ranges" in value:
+        for key in ("grid", "registration", "baseline"):
+            if key in value:
+                raise ConfigError(
+                    f"{document.place((key,))}: a sweep over ranges has no {key}",
+                    hint="it says what the metrics depend on, and compares nothing",
+                )
+        ranges = read_ranges(document, value["ranges"], ("seed", *COLUMNS))
+        drawn = Drawn(ranges, points, is_mixed=True)
+    elif "points" in value:
+        raise ConfigError(
+            f"{document.place(('points',))}: there are no ranges to draw points from",
+            hint="give ranges: settings, each with its lowest and its highest value",
+        )
     sweep = Sweep(
         scenario=path.parent / value["scenario"],
         question=str(value.get("question", "")),
@@ -224,6 +248,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         primary=registration.get("primary"),
         looks=registration.get("looks"),
         preset=preset,
+        drawn=drawn,
     )
     names = [planned.name for planned in sweep.runs()]
     if len(set(names)) < len(names):

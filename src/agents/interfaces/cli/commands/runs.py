@@ -33,6 +33,7 @@ from .effect import Block, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
     from ....config.settings import Settings
+    from ....simulation.reports.sensitivity_report import Sensitivity
     from ....simulation.reports.sweep_report import Look, SweepResults
     from ....simulation.runs.placement import Placement
     from ....simulation.runs.run import Run
@@ -482,6 +483,7 @@ def sweep(
         raise ConfigError(f"{given[0]} says something of --plan, which is not given")
     need("pyarrow", "scipy")
     from ....simulation.sweeps.run_sweep import engine_for, statistics_rows, write_results
+    from ....simulation.sweeps.sensitivity import write_sensitivity
     from ....simulation.sweeps.sweep import read_sweep
 
     plan = read_sweep(file, preset)
@@ -496,8 +498,17 @@ def sweep(
         done,
         failed,
     ):
-        results = write_results(plan, folder, done) if done else None
-    if as_json:
+        found = write_sensitivity(plan, folder, done) if done and plan.drawn else None
+        results = write_results(plan, folder, done) if done and not plan.drawn else None
+    if plan.drawn:
+        if as_json:
+            echo_json(
+                {"sweep": str(folder), "indices": found.rows if found else [], "failed": failed}
+            )
+        elif not quiet and found:
+            _tell_sensitivity(found)
+            say(f"report: {folder / 'report.html'}")
+    elif as_json:
         statistics = statistics_rows(results) if results else []
         echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
     elif not quiet and results:
@@ -564,6 +575,30 @@ def tell_failed(failed: Mapping[str, str], total: int) -> None:
     broken = len(failed) - paused
     say(f"{broken} of {total} runs failed; the same command tries them again", err=True)
     raise Exit(1)
+
+
+def _tell_sensitivity(found: "Sensitivity") -> None:
+    """Print which settings the metrics of a sweep over ranges depend on."""
+    from ....simulation.reports.sensitivity_report import lines
+
+    if found.question:
+        say(found.question)
+    variant = ["variant"] if len(found.variants) > 1 else []
+    rows = [
+        {
+            **{key: row[key] for key in ("metric", *variant, "setting")},
+            "alone": f"{row['first']:.2f}",
+            "95 %": f"{row['first_low']:.2f} to {row['first_high']:.2f}",
+            "with interactions": f"{row['total']:.2f}",
+            "its 95 %": f"{row['total_low']:.2f} to {row['total_high']:.2f}",
+        }
+        for row in found.rows
+        if row["why"] is None
+    ]
+    if rows:
+        table("shares of the variance (Sobol's indices)", rows)
+    for line in lines(found):
+        say(line)
 
 
 def _tell_plan(
