@@ -33,6 +33,7 @@ from tiermem.simulation import (
 from tiermem.simulation.policies.interview import read_questions
 from tiermem.simulation.runs.branch import read_edits
 from tiermem.simulation.runs.scenario import check_scenario, try_world
+from tiermem.simulation.sweeps.fit import read_data, read_fit
 from tiermem.simulation.sweeps.sweep import read_sweep
 from tiermem.simulation.world_template import new_world
 from tiermem.simulation.worlds.town import Town
@@ -185,14 +186,24 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
             assert len(read_edits(path)) == 6
             kinds.append("edits")
         elif block.startswith("scenario:"):
-            shutil.copy(ROOT / "simulations/market.yaml", tmp_path)
-            assert len(read_sweep(path).runs()) == 60
-            kinds.append("sweep")
+            for name in ("market", "rumor"):
+                shutil.copy(ROOT / f"simulations/{name}.yaml", tmp_path)
+            kinds.append(f"sweep of {len(read_sweep(path).runs())}")
         else:
             settings = load_settings(path, base={"simulation": {"world": "market"}})
             check_scenario(settings, [])
             kinds.append(settings.simulation.policy)
-    assert kinds == ["rules", "scripted", "llm", "rules", "edits", "sweep"]
+    assert kinds == ["rules", "scripted", "llm", "rules", "edits", "sweep of 60", "sweep of 960"]
+
+
+def test_the_fit_of_the_howto_is_taken(tmp_path: Path) -> None:
+    page = (ROOT / "docs/howto/fit.md").read_text()
+    for kind, name in (("yaml", "fit.yaml"), ("csv", "seen.csv")):
+        (text,) = re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        (tmp_path / name).write_text(text)
+    shutil.copy(ROOT / "simulations/rumor.yaml", tmp_path)
+    data = read_data(tmp_path / "seen.csv", read_fit(tmp_path / "fit.yaml"))
+    assert data.ticks == [10, 20, 30]
 
 
 def test_the_models_of_the_howto_can_be_asked(tmp_path: Path) -> None:
