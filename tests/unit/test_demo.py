@@ -29,6 +29,7 @@ SCENARIOS = [
     path
     for path in sorted((ROOT / "simulations").glob("*.yaml"))
     if not path.stem.endswith(("sweep", "classics", "llm"))
+    and path.stem not in ("helping", "minority")  # of papers in which agents remember more or less
 ]
 
 
