@@ -31,6 +31,7 @@ SIZES = {
     "shards": ["--small"],
     "simulation": ["--agents", "9", "--memories", "9", "--ticks", "6", "--long", "30"],
     "start": ["--tries", "1"],
+    "survival": ["--trials", "2"],
     "tells": ["--tells", "400", "--agents", "9"],
     "temperature": ["--agents", "5", "--memories", "20", "--many", "2000", "--cold", "2000"],
     "tick_loop": ["--agents", "4", "--memories", "8", "--ticks", "4", "--seconds", "1"],

@@ -14,7 +14,7 @@ from agents.config.load import load_settings
 from agents.errors import BankDamaged, BankError, MemoryNotFound, RunError
 from agents.simulation.analysis.columns import Collection, Columns
 from agents.simulation.analysis.forgetting import distinct, kaplan_meier
-from agents.simulation.analysis.study import Study
+from agents.simulation.analysis.study import Study, figures
 from agents.simulation.protocols import Action, Observation
 from agents.simulation.runs.study import facts_of, study_run
 from agents.simulation.tick.loop import Loop
@@ -177,6 +177,48 @@ def test_survival_is_that_of_a_hand_computed_table() -> None:
     assert share.round(3).tolist() == [0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448]
     assert low.round(3).tolist() == [0.62, 0.563, 0.503, 0.432, 0.368, 0.268, 0.188]
     assert high.round(3).tolist() == [0.952, 0.923, 0.889, 0.849, 0.805, 0.747, 0.68]
+
+
+def test_memories_of_agents_of_their_own_have_greenwoods_variance() -> None:
+    rng = np.random.default_rng(1)
+    ages, is_gone = rng.integers(1, 20, 300), rng.random(300) < 0.7
+    plain = kaplan_meier(ages, is_gone)
+    robust = kaplan_meier(ages, is_gone, np.arange(300))
+    for one, other in zip(plain[:4], robust[:4], strict=True):
+        assert (one == other).all()
+    # Student's 299 degrees of freedom, and 300 / 299: the intervals are as good as the same.
+    assert np.allclose(plain[4], robust[4], atol=0.002)
+    assert np.allclose(plain[5], robust[5], atol=0.002)
+
+
+def test_the_interval_of_survival_knows_that_an_agents_memories_hang_together() -> None:
+    rng = np.random.default_rng(2)
+    agents, tick = np.repeat(np.arange(12), 25), 10
+    hazards = 0.05 * np.exp(rng.normal(size=200_000))  # each agent has one for all its memories
+    truth = np.exp(-hazards * tick).mean()
+    inside = {"robust": 0, "naive": 0}
+    for own in hazards[: 12 * 400].reshape(400, 12):
+        lived = np.ceil(rng.exponential(1 / own[agents])).astype(int)
+        watched = rng.integers(20, 60, len(agents))
+        seen = np.minimum(lived, watched), lived <= watched
+        for name, known in (("robust", (*seen, agents)), ("naive", seen)):
+            at, _, _, _, low, high = kaplan_meier(*known)
+            place = np.searchsorted(at, tick, side="right") - 1
+            inside[name] += bool(low[place] <= truth <= high[place])
+    assert 0.91 < inside["robust"] / 400 < 0.98
+    assert inside["naive"] / 400 < 0.7
+
+
+def test_one_agent_does_not_tell_how_long_the_memories_of_others_last(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    gone = [alice.add(f"fact {number}") for number in range(9)][:4]
+    bank.advance(3)
+    for each in gone:
+        alice.delete(each.id)
+    found = study(bank)
+    (row, *_) = found.survival().to_pylist()
+    assert (row["survived"], row["low"], row["high"]) == (pytest.approx(5 / 9), None, None)
+    assert "survival" in figures(found)
 
 
 def test_survival_is_told_by_tier_and_by_source(bank: MemoryBank) -> None:

@@ -23,7 +23,9 @@ def survival(columns: Columns) -> "pa.Table":
     """Curves for each tier with which memories began, and for memories of one's own or told ones.
 
     A row for each age at which memories were gone: ``survived`` is the share that lasted longer,
-    with its interval of 95 %. Memories that are there at the end count up to their age then.
+    with its interval of 95 %, which knows that memories of one agent are not independent. It is
+    null where all memories are of one agent. Memories that are there at the end count up to their
+    age then.
     """
     import pyarrow as pa
 
@@ -31,24 +33,31 @@ def survival(columns: Columns) -> "pa.Table":
     ages = np.where(is_gone, columns.gone, columns.last_tick) - columns.born
     curves: dict[str, list[object]] = {name: [] for name in _FIELDS}
     for by, group, chosen in _groups(columns):
-        curve = kaplan_meier(ages[chosen], is_gone[chosen])
+        curve = kaplan_meier(ages[chosen], is_gone[chosen], columns.agent[chosen])
         curves["by"] += [by] * len(curve[0])
         curves["group"] += [group] * len(curve[0])
         for name, column in zip(_FIELDS[2:], curve, strict=True):
             curves[name] += column.tolist()
     types = (pa.string(), pa.string(), *[pa.int64()] * 3, *[pa.float64()] * 3)
     return pa.table(
-        {name: pa.array(curves[name], kind) for name, kind in zip(_FIELDS, types, strict=True)}
+        {
+            name: pa.array(curves[name], kind, from_pandas=True)  # NaN is null
+            for name, kind in zip(_FIELDS, types, strict=True)
+        }
     )
 
 
 _FIELDS = ("by", "group", "age", "at_risk", "gone", "survived", "low", "high")
 
 
-def kaplan_meier(ages: Numbers, is_gone: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
+def kaplan_meier(
+    ages: Numbers, is_gone: NDArray[np.bool_], agents: Numbers | None = None
+) -> tuple[NDArray[Any], ...]:
     """Ages with losses, at risk, lost, the share that survived, and the bounds of its interval.
 
-    The interval is Greenwood's, on the scale log(-log): it stays between 0 and 1.
+    The interval is on the scale log(-log): it stays between 0 and 1. With ``agents``, its variance
+    is robust: each agent's memories together are one observation, of which there are as many as
+    agents. Without, it is Greenwood's, and all memories are independent.
     """
     lost_at, lost = np.unique(ages[is_gone], return_counts=True)
     in_order = np.sort(ages)
@@ -56,8 +65,12 @@ def kaplan_meier(ages: Numbers, is_gone: NDArray[np.bool_]) -> tuple[NDArray[Any
     share = np.cumprod(1 - lost / at_risk) if len(lost_at) else np.zeros(0)
     left = at_risk - lost
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.sqrt(np.cumsum(lost / (at_risk * left))) / np.log(share)
-        low, high = share ** np.exp(-_NORMAL * spread), share ** np.exp(_NORMAL * spread)
+        if agents is None:
+            reach, variance = _NORMAL, np.cumsum(lost / (at_risk * left))
+        else:
+            reach, variance = _by_agents(ages, is_gone, agents, lost_at, at_risk, lost)
+        spread = np.sqrt(variance) / np.log(share)
+        low, high = share ** np.exp(-reach * spread), share ** np.exp(reach * spread)
     # At 0 the curve has ended, and the formula has nothing to say.
     return (
         lost_at,
@@ -67,6 +80,49 @@ def kaplan_meier(ages: Numbers, is_gone: NDArray[np.bool_]) -> tuple[NDArray[Any
         np.where(left > 0, low, 0.0),
         np.where(left > 0, high, 0.0),
     )
+
+
+def _by_agents(
+    ages: Numbers,
+    is_gone: NDArray[np.bool_],
+    agents: Numbers,
+    lost_at: Numbers,
+    at_risk: Numbers,
+    lost: Numbers,
+) -> tuple[float, NDArray[np.float64]]:
+    """How many deviations an interval reaches, and the robust variance of log(survived).
+
+    What a memory adds to log(survived) at an age is the sum, up to there, of its own loss less what
+    was to be expected of it. If each agent had one memory, the squares of that would add up to
+    Greenwood's variance; the sums of an agent's memories are squared together.
+    """
+    known, own = np.unique(agents, return_inverse=True)
+    count, steps = len(known), len(lost_at)
+    if count < 2:
+        return np.nan, np.full(steps, np.nan)
+    from scipy.special import stdtrit
+
+    left = at_risk - lost
+    per_loss = np.where(left > 0, 1 / left, 0.0)
+    per_risk = np.where(left > 0, lost / (at_risk * left), 0.0)
+    passed = np.searchsorted(lost_at, ages, side="right")
+    total = np.zeros(steps)
+    size = max(1, _BLOCK // (steps + 1))
+    for first in range(0, count, size):
+        number = min(size, count - first)
+        here = (own >= first) & (own < first + number)
+        rows = own[here] - first
+        shape = (number, steps + 1)
+        each = np.bincount(rows * (steps + 1) + passed[here], minlength=number * (steps + 1))
+        # At risk at an age are those that pass it.
+        risk = each.reshape(shape)[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
+        lost_here = is_gone[here]
+        places = rows[lost_here] * steps + passed[here][lost_here] - 1
+        gone = np.bincount(places, minlength=number * steps).reshape(number, steps)
+        sums = np.cumsum(gone * per_loss - risk * per_risk, axis=1)
+        for row in sums:  # one after the other: one order of the sums
+            total += row * row
+    return float(stdtrit(count - 1, 0.975)), total * (count / (count - 1))
 
 
 def _groups(columns: Columns) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
@@ -88,7 +144,7 @@ Embed = Callable[[Sequence[str]], tuple[NDArray[np.int8], NDArray[np.bool_]]]
 """The vectors of texts, and which of the texts have one."""
 _REPLACED, _EXPIRED = "supersede", "expire"
 _BLOCK = 1 << 20
-"""Products that are made at one time."""
+"""Numbers that are made at one time."""
 _ROUGH = 1e-4
 """More than what float32 loses of a cosine."""
 

@@ -21,6 +21,7 @@ from ...storage.journal.journal import Journal
 from ..kept_ticks import KeptTicks
 from ..reports import html as page
 from ..reports import plots
+from ..statistics import Band
 from . import beliefs, forgetting, spread
 from .columns import Columns
 from .spread import by_text
@@ -263,9 +264,11 @@ def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
             drawn[f"truth-{subject}"] = (f"Truth and rumour: {subject}", chart, caption)
     lasting = _survival(study.survival())
     if lasting:
-        ages, shares = lasting
-        caption = "The share of memories that lasted longer than an age, by Kaplan and Meier."
-        drawn["survival"] = ("How long memories lasted", plots.curves(shares, ages), caption)
+        caption = (
+            "The share of memories that lasted longer than an age, in ticks, by Kaplan and Meier, "
+            "with intervals of 95 % at each age, for which an agent's memories are not independent."
+        )
+        drawn["survival"] = ("How long memories lasted", plots.bands(lasting), caption)
     return drawn
 
 
@@ -357,16 +360,24 @@ def _holders(study: "Study", row: Mapping[str, Any]) -> list[int]:
     return list(accumulate(new))
 
 
-def _survival(table: "pa.Table") -> tuple[list[int], dict[str, list[float]]] | None:
+def _survival(table: "pa.Table") -> dict[str, Band]:
+    """The curve of each group with its intervals, at the ages at which any group lost memories.
+
+    Where there is no interval, the band is the curve.
+    """
     rows = [row for row in table.to_pylist() if row["by"] != "all"]
-    if not rows:
-        return None
-    ages = sorted({0, *(row["age"] for row in rows)})
-    curves = {}
+    ages = sorted({0, *(row["age"] for row in rows)}) if rows else []
+    series = {}
     for group, own in _by_rows(rows, "group").items():
-        at, share = {row["age"]: row["survived"] for row in own}, 1.0
-        curves[group] = [share := at.get(age, share) for age in ages]
-    return ages, curves
+        by_age = {row["age"]: row for row in own}
+        here: Mapping[str, Any] = {"survived": 1.0, "low": 1.0, "high": 1.0}
+        steps = [here := by_age.get(age, here) for age in ages]
+        share, low, high = (
+            [row["survived"] if row[name] is None else row[name] for row in steps]
+            for name in ("survived", "low", "high")
+        )
+        series[group] = Band(own[0]["at_risk"], ages, share, low, high)
+    return series
 
 
 def _by(table: "pa.Table", name: str) -> dict[str, list[dict[str, Any]]]:
