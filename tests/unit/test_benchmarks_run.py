@@ -17,7 +17,7 @@ SIZES = {
     "call_paths": [],
     "compaction": ["--agents", "3", "6", "--memories", "9", "--turns", "1"],
     "effects": ["--trials", "1", "--pairs", "3"],
-    "fits": ["--runs", "40", "--agents", "8", "--ticks", "1"],
+    "fits": ["--runs", "40", "--agents", "8", "--ticks", "6"],
     "http_load": ["--clients", "2", "--seconds", "2"],
     "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3", "--no-export"],
     "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],

@@ -34,14 +34,14 @@ def ran(sweep: Sweep, value: Callable[[Any], float | None]) -> dict[str, Any]:
 
 
 def test_the_indices_of_a_known_function_are_found() -> None:
-    drawn = Drawn({"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}, 4096, is_mixed=True)
+    drawn = Drawn({"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}, 1024, is_mixed=True)
     a, b, _ = np.array(drawn.values).T
     found = sobol(2 * a + b + 3 * (a - 0.5) * (b - 0.5), drawn)
     variances = np.array([4 / 12, 1 / 12, 9 / 144])  # of a, of b, of both together
     alone = [*(variances[:2] / variances.sum()), 0.0]
     both = [*((variances[:2] + variances[2]) / variances.sum()), 0.0]
-    assert [row["first"] for row in found] == pytest.approx(alone, abs=0.06)
-    assert [row["total"] for row in found] == pytest.approx(both, abs=0.06)
+    assert [row["first"] for row in found] == pytest.approx(alone, abs=0.1)
+    assert [row["total"] for row in found] == pytest.approx(both, abs=0.1)
     for row, first, total in zip(found[:2], alone, both, strict=False):
         assert row["first_low"] < first < row["first_high"]
         assert row["total_low"] < total < row["total_high"]
@@ -91,6 +91,10 @@ def test_runs_that_are_missing_leave_no_indices(tmp_path: Path) -> None:
         ({"points": True}, "points must be a power of two"),
         ({"ranges": {LIARS: [0, 7]}}, "liars is 7, of 8 agents"),
         ({"ranges": {"accuracy": [0, 7]}}, "accuracy"),
+        (
+            {"points": 65536, "seeds": 100_000},
+            "are 26,214,400,000 runs, and 1,000,000 are the most",
+        ),
     ],
 )
 def test_a_wrong_sweep_over_ranges_is_one_clear_error(

@@ -1,1 +1,1 @@
-"""Many runs over a grid of settings."""
+"""Many runs over a grid or ranges of settings; fits to data."""

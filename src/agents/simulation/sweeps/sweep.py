@@ -1,4 +1,4 @@
-"""Sweeps: variants of a scenario, run over a grid of settings and many seeds."""
+"""Sweeps: variants of a scenario, run over a grid or ranges of settings and many seeds."""
 
 import hashlib
 import itertools
@@ -18,7 +18,7 @@ from ..runs.placement import without_engine
 from ..runs.run import CHANGING
 from ..runs.scenario import check_settings, code_of, try_world
 from ..tick.user_code import metrics_of
-from .drawn import Drawn, read_ranges
+from .drawn import MOST_POINTS, Drawn, read_ranges
 
 COLUMNS = ("cell", "variant", "seed", "state_hash")
 """The columns of ``results.parquet`` that are neither settings of the grid nor metrics."""
@@ -231,6 +231,12 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
                 )
         ranges = read_ranges(document, value["ranges"], ("seed", *COLUMNS))
         drawn = Drawn(ranges, points, is_mixed=True)
+        runs = points * (len(ranges) + 2) * len(variants) * len(seeds)
+        if runs > MOST_POINTS:
+            raise ConfigError(
+                f"{document.source}: these are {runs:,} runs, and {MOST_POINTS:,} are the most",
+                hint="give fewer points, ranges or seeds",
+            )
     elif "points" in value:
         raise ConfigError(
             f"{document.place(('points',))}: there are no ranges to draw points from",

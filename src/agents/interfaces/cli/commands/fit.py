@@ -69,18 +69,10 @@ def fit(
         plan.sweep, folder, chosen, force=force, keep_runs=False, quiet=quiet or as_json
     ) as (done, failed):
         results = write_fit(plan, seen, folder, done) if done else None
-    if as_json and results:
-        echo_json(
-            {
-                "fit": str(folder),
-                "runs": results.runs,
-                "posterior": results.posterior,
-                "compared": results.compared,
-                "held_out": results.held_out,
-                "warnings": results.warnings,
-                "failed": failed,
-            }
-        )
+    if as_json:
+        names = ("runs", "posterior", "compared", "held_out", "warnings") if results else ()
+        found = {name: getattr(results, name) for name in names}
+        echo_json({"fit": str(folder), **found, "failed": failed})
     elif not quiet and results:
         rows = [
             {
