@@ -38,8 +38,7 @@ def test_a_table_that_there_is_not_is_named(tmp_path: Path) -> None:
     with run_in(tmp_path / "run") as run, pytest.raises(RunError, match="no table 'loss'"):
         run.frame("loss")
     record = object.__new__(SweepRecord)
-    object.__setattr__(record, "rows", ROWS)
-    object.__setattr__(record, "statistics", ROWS)
+    object.__setattr__(record, "tables", {"results": ROWS})
     with pytest.raises(RunError, match="no table 'loss'"):
         record.frame("loss")
 

@@ -16,11 +16,15 @@ from agents.simulation.paper.source import WorldSource, source_of
 from agents.simulation.reports import plots
 from agents.simulation.reports.pdf import pdf
 from agents.simulation.reports.sweep_report import render_sweep
+from agents.simulation.runs.outputs import table
 from agents.simulation.statistics import Band, Interval, differences, summarise
+from agents.simulation.sweeps.fit import read_data, read_fit, write_fit
 from agents.simulation.sweeps.record import SweepRecord
 from agents.simulation.sweeps.run_sweep import _run_one, prepare, write_results
+from agents.simulation.sweeps.sensitivity import write_sensitivity
 from agents.simulation.sweeps.sweep import read_sweep
 
+LIARS, HERALD = "simulation.world_options.liars", "simulation.world_options.corrections"
 MARK = GAP.partition("{")[0]
 
 
@@ -90,9 +94,9 @@ def test_the_numbers_of_a_report_follow_from_its_csv_alone(swept: Path, tmp_path
         kept = by[tuple(row[key] for key in (*where, "metric"))]
         assert kept["against_flat"] == pytest.approx(row["mean"])
         assert kept["against_flat_p_holm"] == pytest.approx(row["p_holm"])
-    table = (tmp_path / "paper" / "tables" / "main.tex").read_text()
-    assert table.count(r"\\") == 1 + len(told)
-    assert r"loss\_tick & flat & 2 & 3 & " in table
+    main = (tmp_path / "paper" / "tables" / "main.tex").read_text()
+    assert main.count(r"\\") == 1 + len(told)
+    assert r"loss\_tick & flat & 2 & 3 & " in main
 
 
 def test_methods_say_what_was_compared_registered_and_tested(swept: Path, tmp_path: Path) -> None:
@@ -227,10 +231,10 @@ def test_a_sweep_that_has_no_results_says_so(swept: Path, tmp_path: Path) -> Non
 
 def test_latex_and_csv_escape_what_has_a_meaning_there() -> None:
     rows = [{"a_b": "5 % & $x$ {y} \\ #", "n": -0.5}, {"a_b": 'a "q", b', "n": None}]
-    table = as_latex(rows, "100 %")
-    assert r"a\_b & n \\" in table
-    assert r"5 \% \& \$x\$ \{y\} \textbackslash{} \# & $-$0.5 \\" in table
-    assert r"\caption{100 \%}" in table
+    text = as_latex(rows, "100 %")
+    assert r"a\_b & n \\" in text
+    assert r"5 \% \& \$x\$ \{y\} \textbackslash{} \# & $-$0.5 \\" in text
+    assert r"\caption{100 \%}" in text
     assert as_csv(rows).splitlines() == ["a_b,n", "5 % & $x$ {y} \\ #,-0.5", '"a ""q"", b",']
 
 
@@ -281,3 +285,54 @@ def test_a_pdf_is_well_formed_and_has_every_text_of_its_chart(name: str) -> None
 def test_what_is_no_chart_of_ours_is_refused(chart: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         pdf(chart)
+
+
+def simulated(folder: Path, **plan: Any) -> Path:
+    """A sweep's file about a small rumour."""
+    simulation = {"world": "rumor", "agents": 8, "ticks": 4}
+    (folder / "own.yaml").write_text(yaml.safe_dump({"simulation": simulation}))
+    ranges = {LIARS: [0, 4], HERALD: [0, 6]}
+    (folder / "plan.yaml").write_text(
+        yaml.safe_dump({"scenario": "own.yaml", "ranges": ranges, **plan}, sort_keys=False)
+    )
+    return folder / "plan.yaml"
+
+
+def test_a_sweep_over_ranges_tells_its_indices(tmp_path: Path) -> None:
+    sweep = read_sweep(simulated(tmp_path, points=64))
+    prepare(sweep, tmp_path / "swept", force=False)
+    done = {
+        each.name: {"state_hash": each.name, "metrics": {"accuracy": float(each.point[0]) ** 2}}  # type: ignore[arg-type]
+        for each in sweep.runs()
+    }
+    write_sensitivity(sweep, tmp_path / "swept", done)
+    write_paper(tmp_path / "swept", tmp_path / "paper")
+    methods = (tmp_path / "paper" / "methods.md").read_text()
+    assert f"uniformly and independently: `{LIARS}` (0 to 4) and `{HERALD}` (0 to 6)" in methods
+    assert "Saltelli, A." in methods
+    assert "Talts, S." not in methods
+    main = (tmp_path / "paper" / "tables" / "main.tex").read_text()
+    assert "accuracy & scenario & simulation.world" in main
+    assert (tmp_path / "paper" / "figures" / "indices-1.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_fit_tells_its_posterior_and_how_it_was_checked(tmp_path: Path) -> None:
+    fit = read_fit(simulated(tmp_path, runs=200, accept=0.1))
+    prepare(fit.sweep, tmp_path / "swept", force=False)
+    done = {}
+    for each in fit.sweep.runs():
+        value = 2.0 * each.point[0]  # type: ignore[operator]
+        place = tmp_path / "swept" / "cells" / each.name
+        place.mkdir(parents=True)
+        rows = [{"tick": tick, "false_answers": value * tick} for tick in range(5)]
+        (place / "metrics.parquet").write_bytes(table(rows))
+        done[each.name] = {"state_hash": each.name, "metrics": {"false_answers": value}}
+    (tmp_path / "data.csv").write_text("tick,false_answers\n1,4\n2,8\n3,12\n4,16\n")
+    write_fit(fit, read_data(tmp_path / "data.csv", fit), tmp_path / "swept", done)
+    write_paper(tmp_path / "swept", tmp_path / "paper")
+    methods = (tmp_path / "paper" / "methods.md").read_text()
+    assert "by rejection: the 20 runs" in methods
+    assert "Talts, S." in methods
+    main = (tmp_path / "paper" / "tables" / "main.tex").read_text()
+    assert r"simulation.world\_options.liars & 0 & 4 & 20 & 2 [2, 2]" in main
+    assert (tmp_path / "paper" / "tables" / "predictions.csv").is_file()

@@ -8,6 +8,8 @@ from importlib import metadata
 from ...config.settings import Settings
 from ...memory.words import counted, number
 from ..statistics import WIDER
+from ..sweeps.drawn import Drawn
+from ..sweeps.record import SweepRecord
 from .paper import Study
 
 GAP = "**[To write: {}]**"
@@ -29,6 +31,15 @@ _REFERENCES = {
     "protocol for describing agent-based and other simulation models: A second update to improve "
     "clarity, replication, and structural realism. Journal of Artificial Societies and Social "
     "Simulation, 23(2), 7.",
+    "McKay et al. 1979": "McKay, M. D., Beckman, R. J., & Conover, W. J. (1979). A comparison of "
+    "three methods for selecting values of input variables in the analysis of output from a "
+    "computer code. Technometrics, 21(2), 239–245.",
+    "Saltelli et al. 2010": "Saltelli, A., Annoni, P., Azzini, I., Campolongo, F., Ratto, M., & "
+    "Tarantola, S. (2010). Variance based sensitivity analysis of model output. Computer Physics "
+    "Communications, 181(2), 259–270.",
+    "Talts et al. 2018": "Talts, S., Betancourt, M., Simpson, D., Vehtari, A., & Gelman, A. "
+    "(2018). Validating Bayesian inference algorithms with simulation-based calibration. "
+    "arXiv:1804.06788.",
     "Holm 1979": "Holm, S. (1979). A simple sequentially rejective multiple test procedure. "
     "Scandinavian Journal of Statistics, 6(2), 65–70.",
 }
@@ -156,6 +167,9 @@ def _compared(study: Study) -> Iterator[str]:
         return
     if sweep.question:
         yield f"The question was: {sweep.question}"
+    if sweep.drawn is not None:
+        yield from _drawn(sweep, sweep.drawn)
+        return
     names = [f"`{name}` ({_changes(changes)})" for name, changes in sweep.variants.items()]
     yield f"We compared {counted(len(names), 'variant')}: {', '.join(names)}."
     for key, values in sweep.grid.items():
@@ -198,6 +212,38 @@ def _compared(study: Study) -> Iterator[str]:
             "test asks, and else the median was judged by a sign test."
         )
     yield "Equal differences in all seeds have no interval and no p value."
+
+
+def _drawn(sweep: SweepRecord, drawn: Drawn) -> Iterator[str]:
+    """What a fit, or a sweep over ranges, did."""
+    ranges = [f"`{name}` ({low} to {high})" for name, (low, high) in drawn.ranges.items()]
+    yield (
+        f"Settings were drawn from ranges, uniformly and independently: {_listed_words(ranges)}. "
+        f"The {counted(drawn.points, 'point')} are a Latin hypercube (McKay et al. 1979)"
+        + (
+            ", twice, with all points that take one setting from the other hypercube"
+            if drawn.is_mixed
+            else ", each with a seed of its own"
+        )
+        + f": {counted(len(sweep.rows), 'run')} in all."
+    )
+    if "indices" in sweep.tables:
+        yield (
+            "What a metric depends on is told by Sobol's first-order and total indices (Saltelli "
+            "et al. 2010), with 95 % intervals of a percentile bootstrap over the points."
+        )
+    for row in list(sweep.tables.get("posterior", ()))[:1]:
+        yield (
+            f"The settings were fitted to data by rejection: the {row['n']} runs whose summary "
+            "statistics lay nearest to those of the data, each divided by how far apart runs "
+            "usually are, are the posterior; its intervals have 90 %. Whether such intervals have "
+            f"the settings that made the data was checked with {row['check_tried']} of the runs in "
+            "the place of the data (Talts et al. 2018)."
+        )
+
+
+def _listed_words(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _base(row: object) -> str:
@@ -258,8 +304,7 @@ def _options(values: object) -> str:
 
 
 def _listed(values: object) -> str:
-    shown = [_json(value) for value in values]  # type: ignore[attr-defined]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return _listed_words([_json(value) for value in values])  # type: ignore[attr-defined]
 
 
 def _first_sentence(text: str) -> str:

@@ -55,7 +55,7 @@ class Study:
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     """The rows of each table, by the name of its file."""
     figures: Mapping[str, str]
-    """Charts, by name."""
+    """Charts as files, by name."""
     metrics: Sequence[str]
     run: Mapping[str, Any] | None = None
     """Of a run: its last record."""
@@ -93,7 +93,8 @@ def _of_run(folder: Path) -> Study:
     metrics, ticks = metric_rows(records), tick_rows(records)
     names = [name for name in metrics[-1] if name != "tick"]
     at = [row["tick"] for row in metrics]
-    charts = {name: plots.curves({name: [row.get(name) for row in metrics]}, at) for name in names}
+    series = {name: [row.get(name) for row in metrics] for name in names}
+    charts = {name: plots.alone(plots.curves({name: series[name]}, at)) for name in names}
     return Study(
         name=folder.absolute().name,
         settings=settings,
@@ -114,15 +115,19 @@ def _of_sweep(folder: Path) -> Study:
     except RunError:  # the runs were deleted, the results are there
         version = ""
     charts = {
-        metric: plot_of([*sweep.variants], [*sweep.grid], sweep.rows, sweep.statistics, metric)
-        for metric in sweep.metrics
+        metric: plots.alone(
+            plot_of([*sweep.variants], [*sweep.grid], sweep.rows, sweep.statistics, metric)
+        )
+        for metric in (sweep.metrics if sweep.statistics else ())
     }
+    if not charts:  # of ranges, the folder has the pictures
+        charts = {file.stem: file.read_text("utf-8") for file in sorted(folder.glob("*-?*.svg"))}
     return Study(
         name=sweep.name,
         settings=sweep.settings,
         source=source_of(sweep.settings.simulation.world, first / "code"),
         version=version,
-        tables={"results": sweep.rows, "statistics": sweep.statistics},
+        tables=sweep.tables,
         figures=charts,
         metrics=sweep.metrics,
         sweep=sweep,
@@ -152,7 +157,7 @@ def write_paper(folder: Path, out: Path, *, force: bool = False) -> list[Path]:
         replace_file(new / "tables" / "settings.tex", as_latex(settings, "Settings"))
         replace_file(new / "tables" / "main.tex", as_latex(main_table(study), "Results"))
         for metric, name in plot_names(list(study.figures)).items():
-            chart = plots.alone(study.figures[metric])
+            chart = study.figures[metric]
             replace_file(new / "figures" / f"{name}.svg", chart)
             replace_file(new / "figures" / f"{name}.pdf", pdf(chart))
     return sorted(path for path in out.rglob("*") if path.is_file())
@@ -175,6 +180,9 @@ def main_table(study: Study) -> list[dict[str, Any]]:
     if study.sweep is None:
         last = study.tables["metrics"][-1]
         return [{"metric": name, "at the end": last[name]} for name in study.metrics]
+    for table, wanted in _OF_RANGES.items():
+        if table in study.sweep.tables:
+            return [_with_ranges(row, wanted) for row in study.sweep.tables[table]]
     rows = []
     for row in study.sweep.statistics:
         against = [key for key in row if key.startswith("against_") and key.endswith("_p_holm")]
@@ -191,6 +199,24 @@ def main_table(study: Study) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+_OF_RANGES = {
+    "indices": ("metric", "variant", "setting", "first", "total"),
+    "posterior": ("setting", "from", "to", "n", "median"),
+}
+"""The columns of the main table of a sweep over ranges, and of a fit."""
+
+
+def _with_ranges(row: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
+    """These columns of a row; a number that has an interval with it."""
+    ends = {"median": ("low", "high")}
+    found = {}
+    for name in wanted:
+        low, high = (row.get(end) for end in ends.get(name, (f"{name}_low", f"{name}_high")))
+        known = low is not None and high is not None
+        found[name] = f"{number(row[name])} [{number(low)}, {number(high)}]" if known else row[name]
+    return found
 
 
 def _difference(row: Mapping[str, Any], base: str) -> str:

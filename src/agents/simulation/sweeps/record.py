@@ -14,14 +14,17 @@ from ..reports.sweep_report import Look
 from ..runs import outputs
 from ..runs.frames import frame
 from . import registration
+from .drawn import Drawn
 
-PLAN, RESULTS, STATISTICS = "plan.yaml", "results.parquet", "statistics.parquet"
+PLAN = "plan.yaml"
+_TABLES = ("results", "statistics", "indices", "posterior", "predictions")
+"""Of a sweep's runs; of what differs; of a sweep over ranges; of a fit, the last two."""
 
 
 @final
 @dataclass(frozen=True)
 class SweepRecord:
-    """A finished sweep, read from its folder; nothing is run, and no code of the sweep either."""
+    """A finished sweep or fit, read from its folder; nothing is run, and no code of it either."""
 
     folder: Path
     question: str
@@ -30,10 +33,10 @@ class SweepRecord:
     variants: Mapping[str, Mapping[str, Any]]
     grid: Mapping[str, Sequence[Any]]
     baseline: Mapping[str, Any]
-    rows: Sequence[Mapping[str, Any]]
-    """A row per run: its variant, its place in the grid, its seed, its hash, its metrics."""
-    statistics: Sequence[Mapping[str, Any]]
-    """A row per variant, place and metric: the mean, and the difference from the baseline."""
+    drawn: Drawn | None
+    """The points of a fit, or of a sweep over ranges."""
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    """The rows of each table that the folder has, by the name of its file."""
     look: Look
 
     @classmethod
@@ -45,21 +48,31 @@ class SweepRecord:
             settings = load_settings(plan["scenario"])
             variants, grid = dict(plan["variants"]), dict(plan["grid"])
             question = str(plan.get("question", ""))
-        except (ConfigError, LookupError, TypeError, AttributeError) as error:
+            drawn = Drawn.from_dict(plan["drawn"]) if "drawn" in plan else None
+        except (ConfigError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise RunError(
                 f"{place} is no folder of a sweep: {error!s:.200}", hint="name a sweep's folder"
             ) from None
-        tables = [outputs.rows_of(place / name) for name in (RESULTS, STATISTICS)]
-        rows, statistics = (table or [] for table in tables)
-        if not rows or not statistics:
+        read = {name: outputs.rows_of(place / f"{name}.parquet") for name in _TABLES}
+        tables = {name: rows for name, rows in read.items() if rows}
+        if "results" not in tables or len(tables) == 1:
             raise RunError(
                 f"the sweep {place} has no results that can be read",
                 hint="run it to its end: tiermem sweep writes them after its last run",
             )
-        look, baseline = registration.last_look(place)
-        return cls(
-            place, question, settings, variants, grid, baseline, rows, statistics, look
-        )  # fmt: skip
+        # A fit, and a sweep over ranges, test nothing.
+        look, baseline = (Look(), {}) if drawn else registration.last_look(place)
+        return cls(place, question, settings, variants, grid, baseline, drawn, tables, look)
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """A row per run: its variant, its place in the grid, its seed, its hash, its metrics."""
+        return self.tables["results"]
+
+    @property
+    def statistics(self) -> Sequence[Mapping[str, Any]]:
+        """A row per variant, place and metric: the mean, and the difference from the baseline."""
+        return self.tables.get("statistics", ())
 
     @property
     def name(self) -> str:
@@ -69,7 +82,12 @@ class SweepRecord:
     @property
     def metrics(self) -> list[str]:
         """The metrics that the report shows, in its order."""
-        return list(dict.fromkeys(row["metric"] for row in self.statistics))
+        shown = (
+            self.statistics,
+            self.tables.get("indices", ()),
+            self.tables.get("predictions", ()),
+        )
+        return list(dict.fromkeys(row["metric"] for table in shown for row in table))
 
     @property
     def seeds(self) -> list[int]:
@@ -79,9 +97,11 @@ class SweepRecord:
     def frame(self, table: str = "results") -> Any:
         """A table as a data frame of pandas or polars, whichever is installed.
 
-        ``results`` has a row per run; ``statistics`` a row per variant, place and metric.
+        ``results`` has a row per run; ``statistics`` a row per variant, place and metric. A sweep
+        over ranges has ``indices``, and a fit ``posterior`` and ``predictions``.
         """
-        tables = {"results": self.rows, "statistics": self.statistics}
-        if table not in tables:
-            raise RunError(f"a sweep has no table {table!r:.40}", hint="results or statistics")
-        return frame(outputs.table(tables[table]))
+        if table not in self.tables:
+            raise RunError(
+                f"a sweep has no table {table!r:.40}", hint=f"it has {', '.join(self.tables)}"
+            )
+        return frame(outputs.table(self.tables[table]))
