@@ -105,6 +105,9 @@ settings: $(STAMP) ## config/config.yaml and config/schema.yaml, from the declar
 results: $(STAMP) # docs/results.md: which design of memory wins where; a thousand runs, half an hour or less on two cores
 	$(BIN)/python docs/make_results.py
 
+replications: $(STAMP) # docs/replications.md: two papers in which memory decides, beside our figures; minutes
+	$(BIN)/python docs/make_replications.py
+
 inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 
