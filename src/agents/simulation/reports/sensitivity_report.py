@@ -109,7 +109,7 @@ def _table(found: Sensitivity, place: tuple[str, str], rows: Sequence[Mapping[st
         for row in rows
     ]
     chance = rows[0]["chance"]
-    said = "" if chance is None else f"<p>chance from seed to seed: {chance:.0%}</p>"
+    said = "" if chance is None else f"<p>chance from seed to seed: {number(100 * chance, 2)} %</p>"
     return head + page.table(["Setting", "Alone", "With interactions"], cells, numbers=2) + said
 
 
@@ -125,7 +125,8 @@ def lines(found: Sensitivity) -> Iterator[str]:
         if rows[0]["why"] is not None:
             yield f"{title(found, place)}: {rows[0]['why']}"
         elif rows[0]["chance"] is not None:
-            yield f"{title(found, place)}: chance from seed to seed is {rows[0]['chance']:.0%}"
+            chance = number(100 * rows[0]["chance"], 2)
+            yield f"{title(found, place)}: chance from seed to seed is {chance} %"
     if found.seeds == 1:
         yield "one seed does not tell how much is chance: it counts as an interaction"
     if found.missing:
