@@ -1,6 +1,6 @@
 """Writes docs/replications.md, published results beside ours: ``make replications``.
 
-It runs two sweeps of ``simulations/``, and beside them the papers' models without any memory, in
+It runs four sweeps of ``simulations/``, and beside them the papers' models without any memory, in
 plain arrays: if these agree with the sweeps, what differs from a paper is not our memory's doing.
 """
 
@@ -24,7 +24,7 @@ from tiermem.simulation.sweeps.sweep import read_sweep
 
 PAGE = Path(__file__).with_name("replications.md")
 IMAGES = PAGE.with_name("images")
-SWEEPS = ("minority", "helping")
+SWEEPS = ("minority", "minority_tiers", "helping", "helping_tiers")
 LIMIT, AGENTS = "memory.default_limit", "simulation.agents"
 COINS, CRITICAL = 0.25, 0.3374
 """The paper's coin tosses; the minimum of infinitely many agents with two tables."""
@@ -168,6 +168,10 @@ def page(found: Found) -> str:
     cost, benefit = _cost_and_benefit()
     people = read_sweep(SIMULATIONS / "helping_sweep.yaml").settings().simulation
     generations = people.ticks // people.world_options["generation"]
+    tiers = sweeps["minority_tiers"]
+    players = len(
+        read_sweep(SIMULATIONS / "minority_tiers_sweep.yaml").settings().simulation.agent_ids()
+    )
     return TEXT.format(
         coins=COINS,
         critical=CRITICAL,
@@ -182,13 +186,25 @@ def page(found: Found) -> str:
         wide=_at(sweeps["minority"], -1),
         curve=_curve(found),
         alike=_alike(found),
+        minority_tiers_seeds=len(tiers.seeds),
+        coin_wins=number(_wins_of_coins(players)),
+        minority_tiers=_tiers(tiers, ("sigma2", "wins")),
         threshold=number(cost / benefit),
         generations=generations,
         last=generations - people.world_options["warm_up"],
         helped=_helped(sweeps["helping"]),
         helping_seeds=len(sweeps["helping"].seeds),
         cooperation=_cooperation(found),
+        helping_tiers_seeds=len(sweeps["helping_tiers"].seeds),
+        helping_tiers=_tiers(sweeps["helping_tiers"], ("cooperation", "known")),
     )
+
+
+def _wins_of_coins(agents: int) -> float:
+    """The share of agents in the smaller group, on average, if all toss coins."""
+    sizes = range(agents + 1)
+    wins = sum(math.comb(agents, size) * min(size, agents - size) for size in sizes)
+    return wins / 2**agents / agents
 
 
 def _told(results: SweepResults, metric: str, **where: Any) -> Mapping[str, Any]:
@@ -288,6 +304,37 @@ def _cooperation(found: Found) -> str:
     return "\n".join(lines)
 
 
+def _tiers(results: SweepResults, metrics: Sequence[str]) -> str:
+    """The variants of a sweep at each point of its grid, and how they differ from the baseline."""
+    (base,) = results.baseline.values()
+    first, second = metrics
+    head = [f"{first}, mean", "95 %", f"more than where {base}", "p (Holm)", f"{second}, mean"]
+    rows = [f"| {'m | ' if results.grid else ''}memory | {' | '.join(head)} |"]
+    rows.append(f"|{'--:|' if results.grid else ''}---|--:|---|---|---|--:|")
+    for point in _points(results, LIMIT) if results.grid else [None]:
+        where = {} if point is None else {LIMIT: point}
+        apart = {
+            row["variant"]: row
+            for row in results.compared
+            if row["metric"] == first and all(row[key] == each for key, each in where.items())
+        }
+        for variant in results.variants:
+            own, other = (_told(results, name, variant=variant, **where) for name in metrics)
+            cells = [] if point is None else [str(point + 1)]
+            cells += [variant, number(own["mean"]), interval(own), *_difference(apart.get(variant))]
+            rows.append(f"| {' | '.join([*cells, number(other['mean'])])} |")
+    return "\n".join(rows)
+
+
+def _difference(row: Mapping[str, Any] | None) -> list[str]:
+    if row is None:
+        return ["", ""]
+    found = interval_of(row)
+    ends = f" ({number(found.low)} to {number(found.high)})" if math.isfinite(found.low) else ""
+    p = "–" if row["p_holm"] is None else f"{row['p_holm']:.2g}"
+    return [f"{number(row['mean'])}{ends}", p]
+
+
 # The figures
 
 
@@ -351,7 +398,7 @@ def _cost_and_benefit() -> tuple[int, int]:
 TEXT = """\
 # Papers, replicated
 
-`make replications` made this page: two sweeps of `simulations/`, and beside them the papers' models
+`make replications` made this page: four sweeps of `simulations/`, and beside them the papers' models
 in plain arrays and lists, without a memory (*plain*). Two published results in which memory decides
 are shipped as worlds, each shorter than 200 lines: [minority](architecture/worlds.md#minority) and
 [helping](architecture/worlds.md#helping). Means have 95 % intervals of Student over seeds. The
@@ -391,6 +438,21 @@ What differs from the paper:
   The paper draws the outcomes before the first tick.
 - A table is a hash of its number and the row, in place of 2^m drawn letters.
 
+### What tiers change in it
+
+In the game above all agents remember the same outcomes. An agent that keeps its wins, or its losses,
+as important memories has a past of its own: these come to mind before newer outcomes, and only the
+last outcome, which is told, is the same for all. {minority_tiers_seeds} seeds; `wins` is the share of
+agents that win, and coins would give {coin_wins} with so few agents.
+
+{minority_tiers}
+
+σ²/N is 0 where the sizes of the groups never change, which may be good or bad: `wins` tells which.
+So few seeds tell few differences apart: where p is above 0.05, the means are a hint, and no more.
+They hint that with two outcomes a past of one's own breaks up the crowds, and more agents win. With
+more outcomes, agents that keep their losses are nearer to coins. Those that keep their wins come to a
+halt, mostly with fewer wins, or at last all change sides together.
+
 ## Image scoring
 
 M. A. Nowak, K. Sigmund, *Evolution of indirect reciprocity by image scoring*, Nature 393, 573
@@ -423,6 +485,18 @@ What differs from the paper:
   what is left after so few generations is chance. Above it, cooperation rises with what is known.
   That nothing helps below cost/benefit and something does above it can't be read from these points:
   in so small a population chance counts for much, and an image made of one act says little.
+
+### What tiers change in it
+
+With ten acts in mind, agents keep refusals, or help, as important memories, which come to mind before
+newer ones; or they ask their memory about the one who asks them. {helping_tiers_seeds} seeds.
+
+{helping_tiers}
+
+So few seeds tell none of these apart in cooperation. How often the recipient is known varies little
+from seed to seed: important memories take the places of newer ones, and make that no more frequent.
+A memory that is asked about the recipient, and gives ten memories, knows as much as one that has
+forty acts in mind.
 """  # noqa: E501 - rows of tables
 
 

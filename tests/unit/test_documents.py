@@ -226,8 +226,8 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
             "market_classics.yaml": 260, "household_classics.yaml": 260,
             "rumor_classics.yaml": 240, "market_seller_classics.yaml": 120,
             "household_orders_classics.yaml": 120,
-            "minority_sweep.yaml": 72,
-            "helping_sweep.yaml": 30,
+            "minority_sweep.yaml": 72, "minority_tiers_sweep.yaml": 36,
+            "helping_sweep.yaml": 30, "helping_tiers_sweep.yaml": 12,
         }  # fmt: skip
         assert len(read_sweep(scenario).runs()) == cells[scenario.name]
     else:
