@@ -19,7 +19,7 @@ from make_results import SIMULATIONS, interval, number, run
 from tiermem.simulation.reports import plots
 from tiermem.simulation.reports.sweep_report import SweepResults
 from tiermem.simulation.statistics import Interval, interval_of, mean_interval
-from tiermem.simulation.sweeps.run_sweep import write_results
+from tiermem.simulation.sweeps.run_sweep import prepare, write_results
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 PAGE = Path(__file__).with_name("replications.md")
@@ -59,6 +59,7 @@ def sweep(name: str, folder: Path, scale: Scale) -> SweepResults:
     plan = read_sweep(SIMULATIONS / f"{name}_sweep.yaml")
     seeds, common = scale.seeds or plan.seeds, {**plan.common, **scale.changes}
     plan = replace(plan, seeds=seeds, common=common)
+    prepare(plan, folder, force=False)  # which registers it
     done: dict[str, Any] = {}
     for seed in seeds:
         done |= run(replace(plan, seeds=[seed]), folder / str(seed))
