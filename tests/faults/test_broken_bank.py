@@ -12,6 +12,7 @@ import pytest
 from agents import BankBroken, BankClosed, MemoryBank
 from agents.bank.agent_memory import AgentMemory
 from agents.bank.agent_session import AgentSession
+from agents.bank.agent_social import AgentSocial
 from agents.bank.memory_bank import Group
 from agents.memory.tiers import Retention
 from agents.notes.agent_notes import AgentNotes
@@ -22,9 +23,10 @@ ANSWERS: dict[type, set[str]] = {
     AgentMemory: {"agent_id", "engine"},
     AgentSession: {"agent", "name"},
     Group: {"name", "engine"},
+    AgentSocial: {"agent_id", "engine"},
     AgentNotes: {"agent_id"},
 }
-VIEWS: dict[type, set[str]] = {MemoryBank: {"agent"}, AgentMemory: {"notes", "session"}}
+VIEWS: dict[type, set[str]] = {MemoryBank: {"agent"}, AgentMemory: {"notes", "session", "social"}}
 """Members that give another view, whose calls raise."""
 ARGUMENTS: dict[str, Any] = {
     "agent_id": "alice",
@@ -105,7 +107,9 @@ def _use(view: object, name: str, given: dict[str, Any]) -> object:
 
 def test_every_public_member_of_a_broken_bank_says_so(bank: MemoryBank, tmp_path: Path) -> None:
     alice = bank.agent("alice")
-    views = (bank, alice, alice.session("talk"), alice.notes, bank.group("friends"))
+    views = (
+        bank, alice, alice.session("talk"), alice.social, alice.notes, bank.group("friends")
+    )  # fmt: skip
     memory, file = alice.all()[0], tmp_path / "written"
     given = {"memory": memory, "memory_id": memory.id, "path": "MEMORY.md"}
     bank.engine.ledger.begin(lambda: None)  # a transaction that nothing will end
