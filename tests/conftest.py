@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,14 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Files whose tests are all left out are not even imported: to import all takes seconds."""
     return is_left_out(collection_path, config.getoption("markexpr")) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """What other packages leave open in a test that may, is collected there, not in a later one."""
+    yield
+    if any("ResourceWarning" in mark.args[0] for mark in item.iter_markers("filterwarnings")):
+        gc.collect()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
