@@ -2,6 +2,7 @@
 
 import csv
 import html
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import yaml
 
 from agents.errors import InvalidInput, RunError
 from agents.simulation.paper.methods import GAP
-from agents.simulation.paper.paper import as_csv, as_latex, write_paper
+from agents.simulation.paper.paper import _difference, as_csv, as_latex, write_paper
 from agents.simulation.paper.source import WorldSource, source_of
 from agents.simulation.reports import plots
 from agents.simulation.reports.pdf import pdf
@@ -187,6 +188,11 @@ def test_a_world_of_the_users_own_is_read_and_not_run(tmp_path: Path) -> None:
     assert source.actions == {"croak": "be heard"}
     assert source.options == {"lilies": 4, "depth": None}
     assert source.methods == {"observe": "Who croaked in the last tick."}
+    os.mkfifo(tmp_path / "waits.py")
+    (tmp_path / "deep.py").write_text("-" * 200_000 + "1")
+    (tmp_path.parent / "beside.py").write_text('"""Not of the run."""')
+    for world in ("waits:World", "deep:World", "../beside:World"):
+        assert source_of(world, tmp_path) == WorldSource()
     for world, code in (("gone:World", tmp_path), ("gone:World", None), (None, None)):
         assert source_of(world, code) == WorldSource()
 
@@ -218,6 +224,25 @@ def test_a_paper_replaces_nothing_but_a_paper(swept: Path, tmp_path: Path) -> No
     with pytest.raises(RunError, match="not a run"):
         write_paper(tmp_path / "full", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_takes_no_paper_is_one_clear_error(swept: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match="can't be written"):
+        write_paper(swept, tmp_path / "file" / "paper")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"), [("mean", "-5 [-7, -3]"), ("median", "median -4 [-6, -2]")]
+)
+def test_the_main_table_shows_the_difference_that_was_judged(judged: str, said: str) -> None:
+    row = {
+        "against_flat": -5, "against_flat_low": -7, "against_flat_high": -3,
+        "against_flat_median": -4, "against_flat_median_low": -6, "against_flat_median_high": -2,
+        "against_flat_judged": judged,
+    }  # fmt: skip
+    assert _difference(row, "against_flat").replace("−", "-") == said
 
 
 def test_a_sweep_that_has_no_results_says_so(swept: Path, tmp_path: Path) -> None:

@@ -121,7 +121,10 @@ def _of_sweep(folder: Path) -> Study:
         for metric in (sweep.metrics if sweep.statistics else ())
     }
     if not charts:  # of ranges, the folder has the pictures
-        charts = {file.stem: file.read_text("utf-8") for file in sorted(folder.glob("*-?*.svg"))}
+        charts = {
+            file.stem: file.read_text("utf-8", "replace")
+            for file in sorted(folder.glob("*-?*.svg"))
+        }
     return Study(
         name=sweep.name,
         settings=sweep.settings,
@@ -136,31 +139,43 @@ def _of_sweep(folder: Path) -> Study:
 
 def write_paper(folder: Path, out: Path, *, force: bool = False) -> list[Path]:
     """Write the paper of a run or a sweep into a new folder, and name the files."""
+    study = study_of(folder)
+    _check_free(out, force)
+    try:
+        clear_up(out)
+        with whole_folder(out) as new:
+            _fill(study, new)
+    except OSError as error:
+        raise RunError(
+            f"the paper {out} can't be written: {error}",
+            hint="make room and let your user write there, or name another with --out",
+        ) from error
+    return sorted(path for path in out.rglob("*") if path.is_file())
+
+
+def _fill(study: Study, folder: Path) -> None:
     from .methods import methods
     from .odd import odd
 
-    study = study_of(folder)
-    _check_free(out, force)
-    clear_up(out)
-    with whole_folder(out) as new:
-        for name in ("tables", "figures"):
-            (new / name).mkdir()
-        replace_file(new / "methods.md", methods(study))
-        replace_file(new / "odd.md", odd(study))
-        for name, rows in study.tables.items():
-            replace_file(new / "tables" / f"{name}.csv", as_csv(rows))
-        settings = [
-            {"setting": key, "default": was, "here": here}
-            for key, (was, here) in study.changed.items()
-        ]
-        replace_file(new / "tables" / "settings.csv", as_csv(settings))
-        replace_file(new / "tables" / "settings.tex", as_latex(settings, "Settings"))
-        replace_file(new / "tables" / "main.tex", as_latex(main_table(study), "Results"))
-        for metric, name in plot_names(list(study.figures)).items():
-            chart = study.figures[metric]
-            replace_file(new / "figures" / f"{name}.svg", chart)
-            replace_file(new / "figures" / f"{name}.pdf", pdf(chart))
-    return sorted(path for path in out.rglob("*") if path.is_file())
+    for name in ("tables", "figures"):
+        (folder / name).mkdir()
+    settings = [
+        {"setting": key, "default": was, "here": here} for key, (was, here) in study.changed.items()
+    ]
+    files = {
+        "methods.md": methods(study),
+        "odd.md": odd(study),
+        **{f"tables/{name}.csv": as_csv(rows) for name, rows in study.tables.items()},
+        "tables/settings.csv": as_csv(settings),
+        "tables/settings.tex": as_latex(settings, "Settings"),
+        "tables/main.tex": as_latex(main_table(study), "Results"),
+    }
+    for name, text in files.items():
+        replace_file(folder / name, text)
+    for metric, name in plot_names(list(study.figures)).items():
+        chart = study.figures[metric]
+        replace_file(folder / "figures" / f"{name}.svg", chart)
+        replace_file(folder / "figures" / f"{name}.pdf", pdf(chart))
 
 
 def _check_free(out: Path, force: bool) -> None:
@@ -220,11 +235,14 @@ def _with_ranges(row: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any
 
 
 def _difference(row: Mapping[str, Any], base: str) -> str:
+    """What the p value is about: the mean difference, or the median where that was judged."""
     if row.get(base) is None:
         return ""
-    ends = (row[base], row[f"{base}_low"], row[f"{base}_high"])
+    is_median = row.get(f"{base}_judged") == "median"
+    what, words = (f"{base}_median", "median ") if is_median else (base, "")
+    ends = (row[what], row[f"{what}_low"], row[f"{what}_high"])
     known = [each for each in ends[1:] if each is not None]
-    return number(ends[0]) + (f" [{number(known[0])}, {number(known[1])}]" if known else "")
+    return words + number(ends[0]) + (f" [{number(known[0])}, {number(known[1])}]" if known else "")
 
 
 def _between(interval: Any) -> str:

@@ -40,11 +40,14 @@ def source_of(world: str | None, code: Path | None) -> WorldSource:
     if world in WORLDS:
         found = importlib.util.find_spec(module)
         file = None if found is None or found.origin is None else Path(found.origin)
+    elif code is None or not all(part.isidentifier() for part in module.split(".")):
+        file = None
     else:
-        file = None if code is None else code.joinpath(*module.split(".")).with_suffix(".py")
+        file = code.joinpath(*module.split(".")).with_suffix(".py")
     try:
-        tree = None if file is None else ast.parse(file.read_text("utf-8"))
-    except (OSError, ValueError, SyntaxError):
+        is_there = file is not None and file.is_file()  # a pipe would wait for a writer
+        tree = ast.parse(file.read_text("utf-8")) if file is not None and is_there else None
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         tree = None
     if tree is None:
         return WorldSource()
