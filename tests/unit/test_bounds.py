@@ -28,6 +28,7 @@ FIXED = {
     "config/profiles.py": {"profile"},
     "simulation/policies/clients.py": {"_loaded"},
     "storage/embedding.py": {"_weights"},
+    "storage/minilm.py": {"_model"},
     "storage/mem0/package.py": {"_both"},
     "storage/mem0/store.py": {"_modules_in"},
     "storage/columns/agent_columns.py": {"_function_terms"},

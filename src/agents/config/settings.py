@@ -489,8 +489,9 @@ class EmbedderSettings:
     """What turns text into vectors. A bank stays with the embedder it was made with."""
 
     provider: str = "offline"
-    """offline: built in, deterministic, no network. none: memories are found by their words alone.
-    Otherwise a mem0 embedder: openai, ollama, ..."""
+    """offline: built in, deterministic, no network. minilm: a sentence encoder in this process, for
+    pip install 'tiermem[minilm]'. none: memories are found by their words alone. Otherwise a mem0
+    embedder: openai, ollama, ..."""
     config: Mapping[str, object] = _options()
     """Passed to mem0's embedder as is, such as {model: nomic-embed-text}."""
     cache_size: Count = 65_536

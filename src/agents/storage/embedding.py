@@ -198,12 +198,13 @@ def _weights() -> tuple[Callable[[list[str]], Any], "_Table"]:
             f"the offline embedder's weights can't be read ({error})",
             hint="reinstall them with: pip install --force-reinstall wordllama==0.2.2.post0",
         ) from error
-    return _encoder(tokenizer), _Table(weights["embedding.weight"])
+    return encoder(tokenizer), _Table(weights["embedding.weight"])
 
 
-def _encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
-    """Encodes whole texts. Version 1 of tokenizers takes as arguments what version 0 keeps.
+def encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
+    """Encodes whole texts, and marks no ends.
 
+    Version 1 of tokenizers takes as arguments what version 0 keeps.
     The tokenizer would keep the last 10,000 texts, which takes up to 100 MiB and saves no time:
     texts that come again are not embedded again.
     """

@@ -12,6 +12,8 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage import checkpoint
 from ...storage.interrupts import first
+from ...storage.journal.journal import Journal
+from ...storage.trust import checked_embedder
 from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
 from ..policies.costs import calls_of
@@ -48,7 +50,8 @@ class Divergence(NamedTuple):
 class Replay:
     """A run that is repeated in memory, from its start or a later tick.
 
-    The replay only reads the run's folder. LLM replies come from the run's cassette.
+    The replay only reads the run's folder. LLM replies come from the run's cassette, and vectors of
+    an embedder that may give others from its bank.
     """
 
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
@@ -79,13 +82,28 @@ class Replay:
         cassette = Cassette(folder / "cassette.jsonl", replay=True)
         policy = make_policy(self._settings, self._world, cassette, *places)
         if start is None:
-            self._bank = MemoryBank.ephemeral(self._settings)
+            self._bank = self._empty_bank()
         else:
             with as_run_error(f"{folder} can't be replayed from tick {start}"):
                 self._bank = MemoryBank.at(folder / "bank", start, self._settings)
         agents, rules = self._settings.simulation.agent_ids(), BranchRules(about.get("rules", ()))
         personas = personas_of(self._settings, *places)
         self._loop = Loop(self._bank, self._world, policy, agents, rules, personas)
+
+    def _empty_bank(self) -> MemoryBank:
+        """A bank before its first memory, with the vectors that the run's bank keeps.
+
+        So an embedder that is not reproducible is not asked again, and need not be here.
+        """
+        journal = Journal(None, seen=self._folder / "bank" / "journal.db")
+        try:
+            kept, vectors = journal.get("bank")["embedder"], journal.embeddings()
+        finally:
+            journal.leave()
+        embedder = checked_embedder(self._settings, None, kept["dims"])
+        bank = MemoryBank.ephemeral(self._settings, embedder=embedder)
+        bank.engine.journal.save_embeddings(vectors)
+        return bank
 
     def ticks(self) -> Iterator[Divergence | None]:
         """None for each tick that equals its record; the first difference ends the replay."""

@@ -366,13 +366,14 @@ def _found(folder: Path, pattern: str) -> list[Path]:
 
 
 _STORES = "configs/vector_stores"
+_OWN_EMBEDDERS = {"offline", "minilm", "none"}
 
 
 def check_providers(settings: Settings) -> None:
     """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
     for key, name, folder, ours in (
         ("store.provider", settings.store.provider, _STORES, {"none"}),
-        ("embedder.provider", settings.embedder.provider, "embeddings", {"offline", "none"}),
+        ("embedder.provider", settings.embedder.provider, "embeddings", _OWN_EMBEDDERS),
         ("llm.provider", settings.llm.provider, "llms", {"local"}),
     ):
         if name is None or name in ours or (folder == _STORES and not _is_installed()):

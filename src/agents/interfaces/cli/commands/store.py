@@ -80,7 +80,9 @@ def reembed(
     folder: BankFolder,
     embedder: Annotated[
         str | None,
-        Option(metavar="PROVIDER", help="The embedder: offline, none, or a provider of mem0's."),
+        Option(
+            metavar="PROVIDER", help="The embedder: offline, minilm, none, or a provider of mem0's."
+        ),
     ] = None,
     dry_run: DryRun = False,
     file: Config = None,
