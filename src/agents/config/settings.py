@@ -180,8 +180,8 @@ class RetrievalSettings:
     its similarity and its share of the query's words) or score (the score alone)."""
     sif: Share = 0.001
     """In the vector of a query, a word has the weight sif / (sif + its share of all words in the
-    agent's memories): a name that is everywhere says little. Needs the offline embedder. 0: all
-    words count alike."""
+    agent's memories): a name that is everywhere says little. An embedder that reads whole sentences
+    gets the query without the words that a fifth of the memories have. 0: all words count alike."""
     bm25_k1: Annotated[float, Within(0, 10)] = 0.9
     """BM25: how soon a word that comes again adds less."""
     bm25_b: Share = 0.4

@@ -23,6 +23,8 @@ _PRIOR = 5000
 query. Otherwise the words of a query would count for nothing if all of a few memories have them."""
 _PRIOR_MEMORIES = 100
 """How many memories without a word of the query an agent is assumed to have, for that reason."""
+_EVERYWHERE = 5
+"""A word that one in so many memories has is everywhere: it does not say which memory is meant."""
 _USUAL_LENGTH = 12.0
 """The mean length of memories, in terms, if an agent has none."""
 _LONGEST = 3.0
@@ -114,6 +116,13 @@ def word_weights(matches: Matches, total: int, sif: float) -> Floats:
     """
     shares: Floats = np.bincount(matches.terms, matches.counts, matches.asked) / (total + _PRIOR)
     return np.maximum(np.rint(1024.0 * sif / (sif + shares)), 1.0)
+
+
+def everywhere(matches: Matches) -> NDArray[np.bool_]:
+    """Which terms so many memories have that they don't say which memory is meant."""
+    frequencies = np.bincount(matches.terms, minlength=matches.asked)
+    found: NDArray[np.bool_] = frequencies * _EVERYWHERE > len(matches.lengths) + _PRIOR_MEMORIES
+    return found
 
 
 def weighted_sum(

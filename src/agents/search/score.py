@@ -20,6 +20,7 @@ from ..rules.ranking import (
     Measure,
     best_of_sessions,
     coverage,
+    everywhere,
     keyword_scores,
     measure,
     spread,
@@ -470,7 +471,9 @@ class QueryReader:
         )
         self._language = None if settings.stemmer == "none" else settings.stemmer
         self._vocabulary = Vocabulary(self._language)
-        self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
+        is_weighed = settings.sif > 0.0 and settings.mode != "keyword"
+        self._weighs = is_weighed and embedder.is_additive
+        self._leaves_out = is_weighed and not embedder.is_additive
         self._words = embedder.words
         by_passage = every.temperature.promote_by == "passage"
         self._reads_passages = by_passage and embedder.is_additive
@@ -484,7 +487,9 @@ class QueryReader:
         by_words = self.settings.mode != "vector"
         wordings: list[Wording | None] = [None] * len(texts)
         weighted: list[_Weighted | None] = [None] * len(texts)
-        if by_words or self._weighs:
+        meant = list(texts)
+        """What is embedded of each query."""
+        if by_words or self._weighs or self._leaves_out:
             for place, (block, text) in enumerate(zip(blocks, texts, strict=True)):
                 index = block.keywords(self._vocabulary)  # first: it brings in new terms
                 query = self._vocabulary.query(text)
@@ -496,7 +501,10 @@ class QueryReader:
                 if self._weighs and query.words:
                     weights = word_weights(found, index.total, self.settings.sif)
                     weighted[place] = _Weighted(query, weights)
-        vectors, notes = self._vectors_of(texts, weighted)
+                if self._leaves_out and (named := everywhere(found)).any():
+                    terms = {query.names[each] for each in named.nonzero()[0].tolist()}
+                    meant[place] = self._vocabulary.without(text, terms)
+        vectors, notes = self._vectors_of(meant, weighted)
         asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick, self._classic)
         return ReadQueries(asking, self, blocks, texts, vectors, wordings, notes)
 

@@ -95,6 +95,33 @@ def test_an_embedder_may_embed_queries_otherwise_than_texts(make: Make) -> None:
     assert contents(alice.search("is it there?"))[0] == "under the mat"
 
 
+@pytest.mark.parametrize(
+    ("memories", "sif", "asked", "embedded"),
+    [
+        (40, 0.001, "How does Caroline's dog relax?", "How does dog relax?"),
+        (40, 0, "How does Caroline's dog relax?", "How does Caroline's dog relax?"),
+        (40, 0.001, "Who is Caroline?", "Who is Caroline?"),  # else it would say nothing
+        (20, 0.001, "How does Caroline's dog relax?", "How does Caroline's dog relax?"),
+    ],
+)
+def test_a_sentence_is_embedded_without_what_is_in_every_memory(
+    make: Make, memories: int, sif: float, asked: str, embedded: str
+) -> None:
+    class Sentences(Ones):
+        asked: list[str] = []
+
+        def embed(self, texts: Sequence[str], /) -> Any:
+            self.asked += texts
+            return super().embed(texts)
+
+    embedder = Sentences()
+    alice = make(embedder=embedder, retrieval={"sif": sif})
+    alice.add_many([f"Caroline saw a number, {number}" for number in range(memories)])
+    del embedder.asked[:]
+    alice.search(asked)
+    assert embedder.asked == [embedded]
+
+
 def test_however_small_sif_is_a_query_has_a_vector(make: Make) -> None:
     alice = make(retrieval={"sif": 1e-9})
     alice.add_many(["fish is cheap", "salt is dear"])

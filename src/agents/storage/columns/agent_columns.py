@@ -191,6 +191,14 @@ class Vocabulary:
         pieces = (known.get(piece) or self._hear(piece) for piece in text.split())
         return {term for found in pieces for term in found.terms}
 
+    def without(self, text: str, terms: set[str]) -> str:
+        """A text without the pieces that have such terms alone, and the whole text if it says
+        nothing without them."""
+        heard = [(piece, self._spoken.get(piece) or self._hear(piece)) for piece in text.split()]
+        left = [(piece, found) for piece, found in heard if not terms.issuperset(found.terms)]
+        says = {self._terms.get(term, -1) for _, found in left for term in found.terms}
+        return text if says <= self._common else " ".join([piece for piece, _ in left])
+
     def _read(self, text: str) -> Query:
         place: dict[str, int] = {}
         spoken: list[tuple[str, str]] = []
