@@ -92,7 +92,7 @@ else
 	$(BIN)/python benchmarks/$(WHAT).py $(ARGS)
 endif
 
-quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
+quality: $(STAMP) ## retrieval quality on LoCoMo or LongMemEval (make quality DATA=locomo10.json; --help says where they are published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
 

@@ -38,6 +38,8 @@ class Question(NamedTuple):
     text: str
     evidence: frozenset[int]
     category: str
+    sessions: frozenset[str] = frozenset()
+    """The sessions that answer it, where the data names them."""
 
 
 class Conversation(NamedTuple):
@@ -62,14 +64,18 @@ class Scores(NamedTuple):
 # Reading
 
 
-def read(path: Path) -> list[Conversation]:
-    """The conversations of a file in the format of ``locomo10.json``, or :class:`BadData`."""
+def load(path: Path) -> Any:
+    """The JSON of a file, or :class:`BadData`."""
     try:
-        data = json.loads(path.read_bytes())
+        return json.loads(path.read_bytes())
     except OSError as error:
         raise BadData(f"can't read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise BadData(f"{path} is not JSON: {error}") from error
+
+
+def read(data: Any, path: Path) -> list[Conversation]:
+    """The conversations of JSON in the format of ``locomo10.json``, or :class:`BadData`."""
     if not isinstance(data, list) or not data:
         raise BadData(f"{path} is not in LoCoMo's format: it is not a list of conversations")
     try:
@@ -90,7 +96,10 @@ def merged(conversations: Sequence[Conversation]) -> Conversation:
     questions: list[Question] = []
     for name, own_turns, own_questions in conversations:
         questions += [
-            question._replace(evidence=frozenset(len(turns) + n for n in question.evidence))
+            question._replace(
+                evidence=frozenset(len(turns) + n for n in question.evidence),
+                sessions=frozenset(f"{name}/{session}" for session in question.sessions),
+            )
             for question in own_questions
         ]
         turns += [turn._replace(session=f"{name}/{turn.session}") for turn in own_turns]
@@ -98,27 +107,27 @@ def merged(conversations: Sequence[Conversation]) -> Conversation:
 
 
 def _conversation(data: Any, where: str) -> Conversation:
-    said = _field(data, "conversation", dict, where)
+    said = field(data, "conversation", dict, where)
     turns: list[Turn] = []
     places: dict[str, int] = {}
     for key in sorted(filter(_SESSION.fullmatch, said), key=_number):
-        day = _field(said, f"{key}_date_time", str, where).rpartition(" on ")[2]
-        for n, turn in enumerate(_field(said, key, list, where), 1):
+        day = field(said, f"{key}_date_time", str, where).rpartition(" on ")[2]
+        for n, turn in enumerate(field(said, key, list, where), 1):
             at = f"{where}, {key}, turn {n}"
-            places[_field(turn, "dia_id", str, at)] = len(turns)
+            places[field(turn, "dia_id", str, at)] = len(turns)
             turns.append(_turn(turn, key, day, at))
     if not turns:
         raise BadData(f"{where} has no turns")
     questions = []
-    for n, entry in enumerate(_field(data, "qa", list, where), 1):
+    for n, entry in enumerate(field(data, "qa", list, where), 1):
         question = _question(entry, places, f"{where}, question {n}")
         if question.evidence:
             questions.append(question)
-    return Conversation(_field(data, "sample_id", str, where), turns, questions)
+    return Conversation(field(data, "sample_id", str, where), turns, questions)
 
 
 def _turn(data: Any, session: str, day: str, where: str) -> Turn:
-    speaker = _field(data, "speaker", str, where)
+    speaker = field(data, "speaker", str, where)
     text = f"[{day}] {speaker}: {data.get('text') or ''}"
     if data.get("blip_caption"):
         text += f" [image: {data['blip_caption']}]"
@@ -126,11 +135,11 @@ def _turn(data: Any, session: str, day: str, where: str) -> Turn:
 
 
 def _question(data: Any, places: dict[str, int], where: str) -> Question:
-    text = _field(data, "question", str, where)
-    category = CATEGORIES.get(_field(data, "category", int, where))
+    text = field(data, "question", str, where)
+    category = CATEGORIES.get(field(data, "category", int, where))
     if category is None:
         raise BadData(f"{where} has an unknown category, {data['category']}")
-    named = _field(data, "evidence", list, where)
+    named = field(data, "evidence", list, where)
     evidence = set()
     # Some of the published annotations are "D8:6; D9:17", "D:11:26" or "D30:05".
     for part in re.split(r"[;,\s]+", " ".join(map(str, named))):
@@ -140,7 +149,8 @@ def _question(data: Any, places: dict[str, int], where: str) -> Question:
     return Question(text, frozenset(evidence), category)
 
 
-def _field(data: Any, key: str, kind: type, where: str) -> Any:
+def field(data: Any, key: str, kind: type, where: str) -> Any:
+    """What a mapping of the file has under a key, or :class:`BadData`."""
     if not isinstance(data, dict) or not isinstance(data.get(key), kind):
         raise BadData(f'{where} has no "{key}" of type {kind.__name__}')
     return data[key]
@@ -163,6 +173,14 @@ def scores(ranking: Iterable[int], evidence: frozenset[int]) -> Scores:
         mrr=1 / (relevant.index(True) + 1) if True in relevant else 0.0,
         ndcg_10=sum(_gain(rank) for rank, hit in enumerate(relevant[:10]) if hit) / ideal,
     )
+
+
+def session_recall(
+    ranking: Iterable[int], turns: Sequence[Turn], wanted: frozenset[str], depth: int = 5
+) -> float:
+    """The share of these sessions among the first ``depth`` that a ranking of turns names."""
+    named = dict.fromkeys(turns[place].session for place in list(ranking)[:DEPTH])
+    return len(wanted.intersection(list(named)[:depth])) / len(wanted)
 
 
 def mean(many: Sequence[Scores]) -> Scores:

