@@ -108,7 +108,8 @@ def test_a_sentence_is_embedded_without_what_is_in_every_memory(
     make: Make, memories: int, sif: float, asked: str, embedded: str
 ) -> None:
     class Sentences(Ones):
-        asked: list[str] = []
+        def __init__(self) -> None:
+            self.asked: list[str] = []
 
         def embed(self, texts: Sequence[str], /) -> Any:
             self.asked += texts
