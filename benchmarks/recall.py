@@ -1,4 +1,4 @@
-"""What it costs to search by words as well, and to index notes.
+"""What it costs to search by words as well, to search cold memories, and to index notes.
 
 Real texts and the offline embedder. What is compared takes turns in one process, and the median of
 the rounds counts.
@@ -74,6 +74,33 @@ def searching(memories: int, rounds: int) -> dict[str, float]:
         start = perf_counter()
         for query in queries:
             alice.search(query, 10)
+        return (perf_counter() - start) / len(queries)
+
+    return in_turns(rounds, {name: lambda turn, name=name: search(name, turn) for name in banks})  # type: ignore[misc]
+
+
+def cold(memories: int, rounds: int) -> dict[str, float]:
+    """A search of one agent's cold memories: of the same warm, and of texts with accents."""
+    from tiermem import MemoryBank
+
+    own = texts(memories, 1)
+    accented = [text.replace("e", "é") for text in own]
+    kinds = {"warm": own, "cold": own, "accents": accented}
+    banks = {name: MemoryBank.ephemeral(_MANUAL) for name in kinds}
+    for name, bank in banks.items():
+        options = {"temperature": "warm" if name == "warm" else "cold"}
+        alice = bank.agent("alice")
+        alice.add_many([(text, "normal", None, options) for text in kinds[name]])
+        alice.search("warm up", include_cold=True)
+
+    def search(name: str, turn: int) -> float:
+        alice = banks[name].agent("alice")
+        queries = [f"who {text}?" for text in texts(10, 1000 + turn)]
+        if name == "accents":
+            queries = [query.replace("e", "é") for query in queries]
+        start = perf_counter()
+        for query in queries:
+            alice.search(query, 10, include_cold=True)
         return (perf_counter() - start) / len(queries)
 
     return in_turns(rounds, {name: lambda turn, name=name: search(name, turn) for name in banks})  # type: ignore[misc]
@@ -178,6 +205,8 @@ def main() -> None:
     found = {
         "search": searching(given.memories, given.rounds),
         "700": searching(700, given.rounds),
+        "cold": cold(given.memories, given.rounds),
+        "10 × cold": cold(10 * given.memories, given.rounds),
         "tick": ticking(200, 200, given.rounds),
         "add": adding(5000, max(3, given.rounds // 2)),
         "notes": notes(1000, 10),
@@ -195,6 +224,14 @@ def main() -> None:
             ("a memory stored and indexed", *(number(v / 5000 * 1e6) for v in add.values()), ""),
         ],
     )
+    table(
+        "µs of a search with cold memories",
+        ("", "all warm", "all cold", "all cold, with accents"),
+        [
+            (f"{size:,} memories", *(number(value * 1e6) for value in found[name].values()))
+            for size, name in ((given.memories, "cold"), (10 * given.memories, "10 × cold"))
+        ],
+    )
     speed = note["megabytes"] / note["index"]
     console.print(
         f"{note['megabytes']:.1f} MB of notes: first index {note['index']:.2f} s "
@@ -205,6 +242,11 @@ def main() -> None:
             Goal("hybrid search, of vectors alone", 2.0, search["hybrid"] / search["vector"]),
             Goal("hybrid search of 700 with sessions", 1.0, found["700"]["with sessions"] * 1e3,
                  "ms"),
+            *(
+                Goal(f"{name}: texts with accents, of others", 1.5,
+                     found[name]["accents"] / found[name]["cold"])
+                for name in ("cold", "10 × cold")
+            ),
             Goal("throughput of storing, of that with vectors alone", 0.7,
                  add["vector"] / add["hybrid"], at_least=True),
             Goal("looking at 1,000 unchanged notes", 100, note["unchanged"] * 1e3, "ms"),

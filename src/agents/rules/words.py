@@ -115,31 +115,6 @@ def words_of(piece: str, stem: Stem | None = None) -> Words:
     return Words(tuple(terms), tuple(spoken))
 
 
-def folded(text: str) -> str:
-    """A text without case, accents and apostrophes: if it has a term, it has the term's root."""
-    plain = _bare(text).casefold()
-    return _APOSTROPHE.sub("", plain) if "'" in plain or "’" in plain else plain
-
-
-def ascii_of(text: str) -> str:
-    """The letters of :func:`folded` that are ASCII, in a third of the time.
-
-    If the text has a term whose root is ASCII, it has the root here.
-    """
-    plain = text.casefold()
-    if not plain.isascii():
-        plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode().lower()
-    return plain.replace("'", "")
-
-
-def root(term: str) -> str:
-    """What all words with this term begin with: ``happi`` is the term of ``happy`` as well.
-
-    A few short words with another beginning are left out, such as ``dying`` with the term ``die``.
-    """
-    return term[: max(2, len(term) - 2)] if term.isalpha() else term
-
-
 def _term(word: str, stem: Stem | None) -> str:
     plain = _bare(word).casefold()[:_LONGEST]
     return stem(plain) if stem is not None and plain.isalpha() else plain

@@ -1,234 +1,122 @@
-"""Searching cold memories: in mem0's store, and in the journal for memories the store lacks."""
+"""Cold memories take part in a search as resident memories do, in columns beside them.
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from functools import partial
+An agent's cold memories are read from the journal when somebody first asks for them, and are kept
+with the resident ones in columns of their own. So one rule scores and ranks all of them, and word
+weights and neighbours are those of all memories.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.filters import Filter
-from ..memory.records import PLAIN, Hit, Memory, sequence_of
+from ..memory.records import NEVER, PLAIN, sequence_of
 from ..memory.tiers import TEMPERATURE_NAMES, Retention, Temperature
 from ..storage.columns.agent_columns import AgentColumns
+from ..storage.columns.extras import TierOrder
+from ..storage.columns.records import leave_out, put_back, records_of
 from ..storage.embedding import Quantised
 from ..storage.record import ColdFact, Record
-from ..storage.state.state import State
+from ..storage.state.state import Population, State
 from ..storage.store_sync import StoreSync
-from .rank import Ranker
-from .request import Scope, SearchRequest, pinned_in
-from .score import ColdCandidates, ReadQueries, lives_of_shelved, similarities
+from .request import SearchRequest
 
+_MOST_EXACT = 20_000
+"""If an agent has more cold memories, older ones take part if mem0's store finds them."""
+_MOST_HELD = 100_000
+"""How many memories of agents that nobody asked last are kept in columns."""
 _MOST_UNSYNCED = 1000
-"""If the store lacks more memories, it is brought up to date before a search."""
+"""If the store lacks more memories, it is brought up to date before it is asked."""
 
 
 class ColdSearch:
-    """Finds cold memories, and merges them with resident ones."""
+    """Gives searches the memories of an agent, cold ones and resident ones together."""
 
-    def __init__(self, state: State, store: StoreSync, ranker: Ranker) -> None:
+    def __init__(self, state: State, store: StoreSync, multiplier: int) -> None:
         self._state = state
         self._store = store
-        self._ranker = ranker
+        self._multiplier = multiplier
+        self._joined: dict[tuple[str, bool], _Joined] = {}
+        """By agent, and by whether a request named the memories; the last used comes last."""
 
-    def search(
-        self,
-        block: AgentColumns,
-        queries: ReadQueries,
-        scope: Scope | None,
-        request: SearchRequest,
-        may_sync: bool,
-    ) -> list[Hit]:
-        """The memories that come first, then the best of all memories, cold and resident."""
-        near = self.candidates(block, queries, scope, request, may_sync)
-        wanted = max(0, request.limit - pinned_in(block, scope))
-        front = self._ranker.front(block, queries, scope)
-        return front + near[:wanted]
+    def joined(
+        self, block: AgentColumns, vector: Quantised, request: SearchRequest, may_sync: bool
+    ) -> AgentColumns:
+        """The columns of an agent's resident memories and of those cold ones that take part.
 
-    def candidates(
-        self,
-        block: AgentColumns,
-        queries: ReadQueries,
-        scope: Scope | None,
-        request: SearchRequest,
-        may_sync: bool,
-    ) -> list[Hit]:
-        """The candidates among all memories, cold and resident, best first.
-
-        From now on, ``queries`` scores resident and cold memories on one scale.
+        ``vector`` is that of the query; zeros, if it has none. The columns are the search's until
+        the next call.
         """
-        self._state.check_shelf(block.agent_id)
-        only = request.only
-        wanted = max(0, request.limit - pinned_in(block, scope))
-        most = wanted * self._ranker.multiplier
-        records = self._found(block, queries, most, request, may_sync)
-        if records:
-            queries.include(0, self._away(records, queries))
-        candidates = self._ranker.candidates(block, queries, most, scope)
-        hidden = None if scope is None else scope.hidden
-        candidates += self._hits(block, queries, records, most, only, hidden)
-        return self._ranker.merged(candidates, most)
+        agent_id, shelf, named = block.agent_id, self._state.shelf, request.shelved
+        self._state.check_shelf(agent_id)
+        # The shelf is not read for nothing: 0 is the sum of an agent without such memories.
+        if not (block.shelf_sum and (self._state.cold if named is None else named)):
+            return block
+        key = agent_id, named is None
+        # Out of the way: after an error, these columns are of no use.
+        known = self._joined.pop(key, None) or _Joined(block, self._state)
+        if named is not None:
+            rows = [row for row in shelf.many(agent_id, named) if _is_left(row.record)]
+            known.follow(block, {row.record.sequence: row.digest for row in rows}, None, self._read)
+        else:
+            listing = shelf.listing(agent_id, block.shelf_sum)
+            changed, listing.changed = listing.changed, None
+            chosen = self._chosen(block, listing.cold, vector, request, may_sync)
+            if chosen is None:
+                known.follow(block, listing.cold, changed, self._read)
+                listing.changed = set()
+            else:
+                part = {each: listing.cold[each] for each in chosen if each in listing.cold}
+                known.follow(block, part, None, self._read)
+        self._joined[key] = known
+        self._make_room()
+        return known.block
 
-    def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
-        """For a blank query: the memories that come first, then the rest by tier and the newest."""
-        self._state.check_shelf(block.agent_id)
-        limit = request.limit
-        front, near = self._ranker.newest(block, limit, scope)
-        cold = self._newest(block, request)
-        near += [self._ranker.hit(each, 0.0) for each in cold]
-        by_tier = self._ranker.pins_first
-        near.sort(key=lambda hit: (by_tier and hit.memory.tier, -hit.memory.sequence))
-        return front + near[: max(0, limit - len(front))]
+    def _read(self, agent_id: str, sequences: Sequence[int]) -> list[Record]:
+        return [row.record for row in self._state.shelf.many(agent_id, sequences)]
 
-    def _newest(self, block: AgentColumns, request: SearchRequest) -> list[Memory]:
-        if (numbers := self._meant(block, request)) is not None:
-            records = self._among(block, numbers, request.only)
-            return [record.memory(block.agent_id, block.prefix) for record in records]
-        facts, by_tier = self._state.shelf.cold(block.agent_id), self._ranker.pins_first
-        facts.sort(key=lambda fact: (by_tier and fact.tier, -fact.sequence))
-        memories: list[Memory] = []
-        for fact in facts:
-            if len(memories) == request.limit:
-                break
-            memory = self._state.memory(block.agent_id, fact.sequence)
-            if memory is not None and self._is_seen(memory) and request.only.allows(memory):
-                memories.append(memory)
-        return memories
+    def _make_room(self) -> None:
+        """Let go of the columns that were asked for first, but of the last ones."""
+        held = sum(each.block.size for each in self._joined.values())
+        while held > _MOST_HELD and len(self._joined) > 1:
+            first = agent_id, is_every = next(iter(self._joined))
+            held -= self._joined.pop(first).block.size
+            if is_every:
+                self._state.shelf.forget_listing(agent_id)
 
-    def _meant(self, block: AgentColumns, request: SearchRequest) -> Sequence[int] | None:
-        """The memories that a request names, or those of its session; None for all cold ones."""
-        session = request.only.session
-        if request.shelved is not None or session is None:
-            return request.shelved
-        cold = Retention.ACTIVE, Temperature.COLD
-        return [
-            fact.sequence
-            for fact in self._state.shelf.in_sessions(block.agent_id, session)
-            if (fact.retention, fact.temperature) == cold
-        ]
+    # Agents with very many cold memories
 
-    def _among(self, block: AgentColumns, numbers: Sequence[int], only: Filter) -> list[Record]:
-        """Those of these memories that are not deleted and pass."""
-        stored = [row.record for row in self._state.shelf.many(block.agent_id, numbers)]
-        kept = [record for record in stored if record.retention != Retention.DELETED]
-        return self._visible(block, kept, only)
-
-    def _found(
+    def _chosen(
         self,
         block: AgentColumns,
-        queries: ReadQueries,
-        most: int,
+        digests: Collection[int],
+        vector: Quantised,
         request: SearchRequest,
         may_sync: bool,
-    ) -> list[Record]:
-        """The cold memories that are most similar, or have a rare word of the query."""
-        only = request.only
-        if most == 0 or block.next_sequence == 1:
-            return []
-        agent_id, shelf = block.agent_id, self._state.shelf
-        # The shelf is not read for nothing: 0 is the sum of an agent without such memories.
-        if request.shelved is None and not (self._state.cold and block.shelf_sum):
-            return []
-        if (numbers := self._meant(block, request)) is not None:
-            return self._named(block, queries, most, numbers, only)
-        unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
-        if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
+    ) -> set[int] | None:
+        """The cold memories that take part: the newest, and what the store finds; None: all."""
+        if len(digests) <= _MOST_EXACT or request.exact or not vector.any():
+            return None
+        agent_id, shelf, only = block.agent_id, self._state.shelf, request.only
+        unsynced = shelf.unsynced(agent_id, self._store.written)
+        if len(unsynced) > _MOST_UNSYNCED and may_sync:
             self._store.push()
             unsynced = shelf.unsynced(agent_id, self._store.written)
-        named = queries.with_words(0, partial(shelf.with_roots, agent_id))
-        records: list[Record] = []
-        if queries.vectors[0].any() or named is None:
-            is_in_store = bool(self._store.written) and not request.exact
-            records = self._near(block, queries.vectors[0], most, only, unsynced, is_in_store)
-        if named:
-            known = {record.sequence for record in records}
-            fresh = [sequence for sequence in named if sequence not in known]
-            more = [row.record for row in shelf.many(agent_id, fresh)]
-            records += self._passing(block, more, only)
-        return sorted(records, key=lambda record: record.sequence)
-
-    def _named(
-        self,
-        block: AgentColumns,
-        queries: ReadQueries,
-        most: int,
-        numbers: Sequence[int],
-        only: Filter,
-    ) -> list[Record]:
-        """Of these memories, those that are most similar, or have a rare word of the query."""
-        records = self._among(block, numbers, only)
-        vector = queries.vectors[0]
-        if not records or not vector.any():
-            return records
-        scores = _similarities(records, vector).tolist()
-        order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
-        texts = [(at, record.content) for at, record in enumerate(records)]
-        worded = queries.with_words(0, lambda _, before: nullcontext(texts[:before][::-1]))
-        chosen = {*order[:most], *(worded or ())}
-        return [records[at] for at in sorted(chosen)]
-
-    def _away(self, records: Sequence[Record], queries: ReadQueries) -> ColdCandidates:
-        lives, classic = None, queries.classic
-        if classic is not None:
-            lives = lives_of_shelved(records, classic.by_tier, self._state.tick)
-        return ColdCandidates(
-            _similarities(records, queries.vectors[0]),
-            np.array([any(record.vector) for record in records], bool),
-            [record.content for record in records],
-            [record.metadata for record in records],
-            lives,
-        )
-
-    def _hits(
-        self,
-        block: AgentColumns,
-        queries: ReadQueries,
-        records: Sequence[Record],
-        most: int,
-        only: Filter,
-        hidden: NDArray[np.bool_] | None,
-    ) -> list[Hit]:
-        """The ``most`` best of these cold memories."""
-        if not records:
-            return []
-        parts = queries.parts_away(0, similarities(block.vectors(), queries.vectors[0]), hidden)
-        scored = zip(records, parts.score.tolist(), parts.evidence.tolist(), strict=True)
-        hits = [
-            self._ranker.hit(
-                record.memory(block.agent_id, block.prefix),
-                score,
-                match if only.min_score else None,
-            )
-            for record, score, match in scored
-            if match >= only.min_score
-        ]
-        hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
-        return hits[:most]
-
-    def _near(
-        self,
-        block: AgentColumns,
-        vector: Quantised,
-        most: int,
-        only: Filter,
-        unsynced: Sequence[Record],
-        is_in_store: bool,
-    ) -> list[Record]:
-        """The ``most`` cold memories nearest to a vector; all of them if it is zeros."""
-        records = self._passing(block, unsynced, only)
-        known = {record.sequence for record in unsynced}
-        if not vector.any():
-            return records + self._all(block, only, known, [])
-        if is_in_store:
-            records += self._from_store(block, vector, most, only, known)
-        scores = _similarities(records, vector).tolist() if records else []
-        order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
-        return [records[at] for at in order[:most]]
+        if not self._store.written:
+            return None
+        chosen = {*sorted(digests)[len(digests) - _MOST_EXACT :]}
+        chosen.update(each.sequence for each in unsynced)
+        if only.session is not None:
+            chosen.update(each.sequence for each in shelf.in_sessions(agent_id, only.session))
+        most = request.limit * self._multiplier
+        return chosen.union(self._from_store(block, vector, most, only)) if most else chosen
 
     def _from_store(
-        self, block: AgentColumns, vector: Quantised, most: int, only: Filter, known: set[int]
-    ) -> list[Record]:
-        """The cold memories that mem0's store finds, to the bit as the journal has them."""
+        self, block: AgentColumns, vector: Quantised, most: int, only: Filter
+    ) -> Collection[int]:
+        """The numbers of the cold memories that mem0's store finds nearest to a vector."""
         filters: dict[str, object] = {
             "user_id": block.agent_id,
             "temperature": TEMPERATURE_NAMES[Temperature.COLD],
@@ -243,57 +131,84 @@ class ColdSearch:
         while True:
             ids = self._store.search(vector, wanted, filters)
             numbers = [sequence_of(block.prefix, each) for each in ids]  # None: another agent's
-            fresh = [each for each in numbers if each is not None and each not in known]
-            stored = self._state.shelf.many(block.agent_id, fresh)
-            found = self._passing(block, [row.record for row in stored], only)
+            records = self._read(block.agent_id, [each for each in numbers if each is not None])
+            found = {each.sequence for each in records if self._passes(block, each, only)}
             # Memories that are no longer cold, or have other tags, took the place of better ones.
             if len(found) >= most:
                 return found
-            if len(ids) < wanted:
-                return self._all(block, only, known, found)
+            if len(ids) < wanted:  # an approximate index may miss some
+                facts = self._state.shelf.cold(block.agent_id)
+                return {fact.sequence for fact in facts if _may_pass(fact, only)}
             wanted *= 4
 
-    def _all(
-        self, block: AgentColumns, only: Filter, known: set[int], found: list[Record]
-    ) -> list[Record]:
-        """``found``, or all that pass if there are more: an approximate index may miss some."""
-        passing = [
-            fact.sequence
-            for fact in self._state.shelf.cold(block.agent_id)
-            if fact.sequence not in known and _may_pass(fact, only)
-        ]
-        if len(passing) <= len(found):
-            return found
-        stored = self._state.shelf.many(block.agent_id, passing)
-        return self._passing(block, [row.record for row in stored], only)
-
-    def _passing(
-        self, block: AgentColumns, records: Sequence[Record], only: Filter
-    ) -> list[Record]:
-        cold = [
-            record
-            for record in records
-            if record.retention == Retention.ACTIVE and record.temperature == Temperature.COLD
-        ]
-        return self._visible(block, cold, only)
-
-    def _visible(
-        self, block: AgentColumns, records: Sequence[Record], only: Filter
-    ) -> list[Record]:
-        return [
-            record
-            for record in records
-            if self._is_seen(memory := record.memory(block.agent_id, block.prefix))
-            and only.allows(memory)
-        ]
-
-    def _is_seen(self, memory: Memory) -> bool:
-        return not memory.is_expired(self._state.tick)
+    def _passes(self, block: AgentColumns, record: Record, only: Filter) -> bool:
+        memory = record.memory(block.agent_id, block.prefix)
+        is_cold = (record.retention, record.temperature) == (Retention.ACTIVE, Temperature.COLD)
+        return is_cold and not memory.is_expired(self._state.tick) and only.allows(memory)
 
 
-def _similarities(records: Sequence[Record], vector: Quantised) -> NDArray[np.float64]:
-    vectors = np.frombuffer(b"".join([record.vector for record in records]), np.int8)
-    return similarities(vectors.reshape(len(records), -1), vector)
+class _Joined:
+    """An agent's resident memories and others, in columns of their own, from the oldest on."""
+
+    def __init__(self, block: AgentColumns, state: State) -> None:
+        self.block = Population(state.seed, state.dims).own(block.agent_id)
+        self._digests: dict[int, bytes] = {}
+        """The hash over each memory that is not resident, by sequence number."""
+
+    def follow(
+        self,
+        other: AgentColumns,
+        digests: Mapping[int, bytes],
+        changed: Collection[int] | None,
+        read: Callable[[str, Sequence[int]], list[Record]],
+    ) -> None:
+        """From now on, these are the memories of ``other`` and those with these digests.
+
+        Only digests of ``changed`` memories may be other ones than before; None: all may be.
+        ``read`` gives memories that are not resident.
+        """
+        block, now = self.block, self._digests
+        if changed is None or not now:
+            changed = now.keys() | digests.keys()
+        left = [each for each in changed if each not in digests]
+        fresh = [each for each in changed if each in digests and now.get(each) != digests[each]]
+        for each in left:
+            now.pop(each, None)
+        now.update((each, digests[each]) for each in fresh)
+        sequences, resident = block.column("sequence"), other.column("sequence")
+        known = np.fromiter(now, np.int64, len(now))
+        kept = np.isin(sequences, known) & ~np.isin(sequences, fresh)
+        there = np.isin(resident, sequences)
+        rows, others = sequences.searchsorted(resident[there]), np.flatnonzero(there)
+        # What became resident, or has another text, comes anew.
+        same = np.array([*map(is_, _facts(block, rows), _facts(other, others))], bool)
+        same = np.logical_and(*same.reshape(2, -1))
+        kept[rows], there[others] = same, same
+        if not kept.all():
+            leave_out(block, kept)
+        coming = records_of(other, np.flatnonzero(~there).tolist())
+        if fresh:
+            coming += read(block.agent_id, fresh)
+        if coming:
+            put_back(block, coming)
+        rows = block.column("sequence").searchsorted(resident)
+        for column, theirs in zip(block.columns(), other.columns(), strict=True):
+            column[rows] = theirs
+        block.table.all_plain &= other.table.all_plain
+        block.extras.tier_order = other.tier_order if other.has_extras else TierOrder()
+        block.front_changed()
+        block.next_sequence, block.holdings = other.next_sequence, other.holdings
+        block.next_expiry = int(block.column("expires").min(initial=NEVER))
+
+
+def _facts(block: AgentColumns, rows: NDArray[np.intp]) -> list[object]:
+    """The texts of these rows, then their metadata."""
+    _, _, _, _, _, _, contents, metadata, _ = block.columns()
+    return [*contents[rows].tolist(), *metadata[rows].tolist()]
+
+
+def _is_left(record: Record) -> bool:
+    return record.retention != Retention.DELETED
 
 
 def _may_pass(fact: ColdFact, only: Filter) -> bool:

@@ -29,18 +29,19 @@ class Considered(NamedTuple):
     """The candidates, best first; for a blank query, all that the search sees."""
     far: list[Hit]
     """The other memories that the search saw and scored."""
+    block: AgentColumns
+    """The memories among which the search looked."""
     wanted: int
     """How many candidates the search takes, without the memories that come first."""
     multiplier: int
     queries: ReadQueries | None
     """The query; None if it is blank."""
     hidden: NDArray[np.bool_] | None = None
-    """The resident memories that the search does not see."""
+    """The memories among these that the search does not see."""
 
 
 def explained(
     request: SearchRequest,
-    block: AgentColumns,
     given: Iterable[Hit],
     unlimited: Iterable[Hit],
     seen: Considered,
@@ -55,8 +56,8 @@ def explained(
     agent. ``unscored`` makes the hit of a memory that the search did not score.
     """
     memories = list(memories)
-    heirs = _successors(memories, block)
-    parts = _parts(block, seen.queries, seen.hidden)
+    heirs = _successors(memories, seen.block)
+    parts = _parts(seen.block, seen.queries, seen.hidden)
     rows: dict[int, Explanation] = {}
     trust_in = _full_trust if weigher is None else weigher.of
 
@@ -81,7 +82,7 @@ def explained(
                 if own is not None:
                     score = own[3] * trust_in(memory)
                     hit = hit._replace(score=score, boosted_score=score + hit.boost)
-                yield _why_hidden(memory, request, tick), hit
+                yield _why_hidden(memory, request, tick, took_part=own is not None), hit
 
     is_in_context = request.hot is not None
     tell(given, lambda memory: _part(memory, is_in_context, request.pinned_first))
@@ -142,7 +143,7 @@ def _part(memory: Memory, is_in_context: bool, pinned_first: bool) -> str:
     return "hot" if is_in_context and memory.temperature is Temperature.HOT else "chosen"
 
 
-def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
+def _why_hidden(memory: Memory, request: SearchRequest, tick: int, *, took_part: bool) -> str:
     """Why a search did not rank a memory; empty if it saw the memory."""
     if memory.retention is Retention.ARCHIVED:
         return "archived"
@@ -150,7 +151,7 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
         return "expired"
     if not request.only.allows(memory):
         return "filtered"
-    if memory.temperature is Temperature.COLD:
+    if memory.temperature is Temperature.COLD and not took_part:
         return "" if request.with_cold else "cold"
     if request.hot is not None and memory.temperature is Temperature.HOT:
         return "over the limits of hot"
@@ -160,7 +161,7 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
 def _parts(
     block: AgentColumns, queries: ReadQueries | None, hidden: NDArray[np.bool_] | None
 ) -> Mapping[int, tuple[float, ...]]:
-    """For each resident memory: similarity, match of words, both together, and the score.
+    """For each memory that took part: similarity, match of words, both together, and the score.
 
     With a classic score: recency and importance, too.
     """

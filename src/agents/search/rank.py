@@ -203,21 +203,6 @@ class Ranker:
 
     # One agent
 
-    def candidates(
-        self, block: AgentColumns, queries: ReadQueries, most: int, scope: Scope | None
-    ) -> list[Hit]:
-        """The ``most`` memories that match best, without the memories that come first."""
-        (scored,) = score([block], queries, [scope], self.weigher)
-        wanted = np.array([min(most, block.size)])
-        ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
-        columns = ranked.columns[0, : ranked.counts[0]].tolist()
-        return self._scored_hits(block, scored, columns)
-
-    def front(self, block: AgentColumns, queries: ReadQueries, scope: Scope | None) -> list[Hit]:
-        """The memories that come first, with their scores."""
-        (scored,) = score([block], queries, [scope], self.weigher)
-        return self.first(block, scope, scored.front.scores.tolist())
-
     def all_similar(
         self, block: AgentColumns, queries: ReadQueries, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
@@ -263,13 +248,6 @@ class Ranker:
             factor = self.weigher.of(memory)
             score, boost = score * factor, boost * factor
         return Hit(memory, score, boost, score + boost, match)
-
-    def merged(self, candidates: list[Hit], most: int) -> list[Hit]:
-        """The ``most`` similar of the candidates from several places, best first."""
-        candidates.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
-        del candidates[most:]
-        candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
-        return candidates
 
     def _scored_hits(self, block: AgentColumns, scored: Scored, columns: list[int]) -> list[Hit]:
         """The memories in these columns of one search, as hits."""

@@ -1,7 +1,6 @@
 """Queries are read as vectors and as words, and score memories, resident or not."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..config.settings import RetrievalSettings, Settings
 from ..errors import EmbedderError
-from ..memory.records import NEVER, Hit, Memory, session_of
+from ..memory.records import Hit, Memory
 from ..memory.requests import KeptMetadata
 from ..memory.sources import given_importance
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
@@ -18,7 +17,6 @@ from ..rules.ranking import (
     Floats,
     Matches,
     Measure,
-    best_of_sessions,
     coverage,
     everywhere,
     keyword_scores,
@@ -28,7 +26,6 @@ from ..rules.ranking import (
     word_weights,
 )
 from ..rules.weights import Spread
-from ..rules.words import ascii_of, folded, root
 from ..storage.columns.agent_columns import AgentColumns, Query, Vocabulary
 from ..storage.columns.sessions import Sessions
 from ..storage.embedding import (
@@ -40,7 +37,6 @@ from ..storage.embedding import (
     products,
     quantise,
 )
-from ..storage.record import Record
 from .passages import likeness_of_passages
 
 Truths = NDArray[np.bool_]
@@ -84,94 +80,10 @@ def importances(block: AgentColumns, by_tier: Floats) -> Floats:
     return result
 
 
-def lives_of_shelved(records: Sequence[Record], by_tier: Floats, tick: int) -> Lives:
-    """What became of memories that are not resident."""
-    importance: Floats = by_tier[[record.tier for record in records]]
-    _take_given(importance, [record.metadata for record in records])
-    used = [max(record.last_access_tick, record.created_tick) for record in records]
-    recalls = [record.access_count for record in records]
-    numbers = [record.sequence for record in records]
-    return Lives(
-        tick - np.array(used, np.float64),
-        np.array(recalls, np.float64),
-        importance,
-        np.array(numbers, np.float64),
-    )
-
-
 def _take_given(result: Floats, metadata: Sequence[KeptMetadata | None]) -> None:
     for place, values in enumerate(metadata):
         if values is not None and (importance := given_importance(values)) is not None:
             result[place] = importance
-
-
-# Cold memories with the words of a query: no index has their texts
-
-Having = Callable[[Sequence[str], int], AbstractContextManager[Iterable[tuple[int, str]]]]
-"""Called with the roots of terms and a number; gives texts with smaller numbers that may have one
-of the roots, and all that have one. The newest text comes first, and has the largest number."""
-
-_WORDS = 2
-"""By how many words of a query memories are found that its vector does not find."""
-_MOST_BY_WORD = 100
-"""If more memories have a word, the newest of them will do: it is not a name or number."""
-_MOST_LIKELY = 200
-"""If more texts have the root of a word, the newest of them are looked at."""
-_MOST_ROOTS = 8
-"""How many words are looked for, those that the fewest resident memories have."""
-
-
-def with_words(
-    vocabulary: Vocabulary, by: Measure, query: str, having: Having, *, alone: bool
-) -> list[int]:
-    """The numbers of the texts, oldest first, that have a word of the query which says something.
-
-    A query that also has a vector finds by it what is like the query: then the two words that are
-    rarest among all memories count, and the newest texts of each. ``alone``, all words count.
-    """
-    asked = vocabulary.query(query)
-    names = [
-        asked.names[place]
-        for place in by.frequencies.argsort(kind="stable").tolist()
-        if not asked.common[place]
-    ]
-    roots = list(dict.fromkeys(map(root, names if alone else names[:_MOST_ROOTS])))
-    likely = _newest(having, roots, None if alone else _MOST_LIKELY)
-    numbers = np.fromiter(likely, np.int64, len(likely))
-    matches = vocabulary.count(query, list(likely.values()))
-    if alone:
-        has = ~asked.common[matches.terms]
-        return sorted(set(numbers[matches.memories[has]].tolist()))
-    here = np.bincount(matches.terms, minlength=matches.asked)
-    places = np.flatnonzero((here > 0) & ~asked.common)
-    rarest = places[np.argsort((here + by.frequencies)[places], kind="stable")][:_WORDS]
-    newest = [np.sort(numbers[matches.memories[matches.terms == term]]) for term in rarest]
-    return sorted({number for of_term in newest for number in of_term[-_MOST_BY_WORD:].tolist()})
-
-
-def _newest(having: Having, roots: Sequence[str], most: int | None) -> dict[int, str]:
-    """The newest ``most`` texts that have each root; all with None."""
-    found: dict[int, str] = {}
-    fold = ascii_of if all(map(str.isascii, roots)) else folded
-    left, before = dict.fromkeys(roots, -1 if most is None else most), NEVER
-    while left:
-        asked = list(left)
-        with having(asked, before) as texts:
-            for number, text in texts:
-                plain = fold(text)
-                has = [wanted for wanted in asked if wanted in plain]
-                if has:
-                    found[number] = text
-                for wanted in has:
-                    left[wanted] -= 1
-                    if not left[wanted]:
-                        del left[wanted]
-                if len(left) < len(asked):  # the rest is looked for alone, which is faster
-                    before = number
-                    break
-            else:
-                break
-    return found
 
 
 # Queries and what they make of memories
@@ -186,11 +98,6 @@ class Wording(NamedTuple):
     by: Measure
     keyword: Floats
     found: Matches
-
-    @property
-    def is_known(self) -> bool:
-        """Whether one of these memories has a term of the query that is not common."""
-        return not self.by.common[self.found.terms].all()
 
     def covered(self) -> Floats:
         """How much of the query each memory has, however long the memory is."""
@@ -207,17 +114,6 @@ class ScoreSettings(NamedTuple):
     tick: int
     classic: ClassicScore | None = None
     """What makes another score of the match, if the settings name one."""
-
-
-class ColdCandidates(NamedTuple):
-    """Memories that are not resident and take part in a search."""
-
-    similar: Floats
-    has_vector: Truths
-    contents: Sequence[str]
-    metadata: Sequence[KeptMetadata | None]
-    lives: Lives | None = None
-    """What became of them; None where nobody asks."""
 
 
 class Parts(NamedTuple):
@@ -255,7 +151,6 @@ class ReadQueries:
         self._blocks = blocks
         self._texts = texts
         self._wordings = wordings
-        self._away: dict[int, tuple[ColdCandidates, Wording | None]] = {}
         self.vectors = vectors
         self.notes = notes
         """What could not be done, by the place of the query."""
@@ -273,30 +168,6 @@ class ReadQueries:
             {},
         )
 
-    def with_words(self, index: int, having: Having) -> list[int] | None:
-        """The numbers of texts that have words of a query; None if the query has none that count.
-
-        Without a vector, these are all texts that have one.
-        """
-        wording = self._wordings[index]
-        if wording is None or wording.by.common.all():
-            return None
-        alone = not self.vectors[index].any()
-        return self._reader.with_words(wording.by, self._texts[index], having, alone=alone)
-
-    def include(self, index: int, away: ColdCandidates) -> None:
-        """Let memories that are not resident take part; all memories are scored on one scale."""
-        own = self._wordings[index]
-        wording = None
-        if own is not None:
-            wording = self._reader.wording_of(own.by, self._texts[index], away.contents)
-        self._away[index] = (away, wording)
-
-    @property
-    def classic(self) -> ClassicScore | None:
-        """What makes another score of the match, if the settings name one."""
-        return self._asking.classic
-
     def parts(
         self,
         index: int,
@@ -310,14 +181,12 @@ class ReadQueries:
         If not ``weighed``, nobody asks for the evidence, and the score stands for it. The search
         does not see the ``hidden`` memories.
         """
-        if index in self._away:
-            return self._both(index, similarities, hidden)[0]
         block, text, wording = self._blocks[index], self._texts[index], self._wordings[index]
         known = wording if wording is not None and wording.by.is_known else None
         keyword = None if known is None else known.keyword
         fused = self._fused(index, similarities, keyword, block.norms > 1.0)
-        score, _ = self._with_context(block, text, fused, _NOWHERE.similar, _NOWHERE)
-        judged = self._judged(block, score, hidden, None)
+        score = self._with_context(block, text, fused)
+        judged = self._judged(block, score, hidden)
         if judged is not None:
             score = judged.score
         evidence = score
@@ -333,48 +202,15 @@ class ReadQueries:
         most: Floats = np.maximum(score, vector)
         return most if covered is None else np.maximum(most, covered)
 
-    def parts_away(self, index: int, similarities: Floats, hidden: Truths | None) -> Parts:
-        """The parts for the memories that :meth:`include` let take part."""
-        return self._both(index, similarities, hidden)[1]
-
     def _judged(
-        self, block: AgentColumns, relevance: Floats, hidden: Truths | None, away: Lives | None
+        self, block: AgentColumns, relevance: Floats, hidden: Truths | None
     ) -> Judged | None:
-        """What a classic agent makes of resident memories, and of those away, which come after."""
+        """What a classic agent makes of memories."""
         classic = self._asking.classic
         if classic is None:
             return None
         lives = classic.lives(block, self._asking.tick)
-        seen = None if hidden is None else ~hidden
-        if away is not None:
-            lives = Lives(*map(np.concatenate, zip(lives, away, strict=True)))
-            if seen is not None:
-                seen = np.concatenate([seen, np.ones(len(away.idle), bool)])
-        return classic.judge(relevance, lives, seen)
-
-    def _both(self, index: int, similarities: Floats, hidden: Truths | None) -> tuple[Parts, Parts]:
-        block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
-        # A row of zeros has the length 1.
-        has_vector = block.norms > 1.0
-        away, others = self._away[index]
-        size = len(similarities)
-        if own is None:
-            keyword = covered = None
-        else:
-            pair = (own, others) if others is not None else (own,)
-            is_known = own.by.is_known or (others is not None and others.is_known)
-            keyword = np.concatenate([each.keyword for each in pair]) if is_known else None
-            covered = np.concatenate([each.covered() for each in pair]) if is_known else None
-        vector = np.concatenate([similarities, away.similar])
-        every = np.concatenate([has_vector, away.has_vector])
-        fused = self._fused(index, vector, keyword, every)
-        score = np.concatenate(self._with_context(block, text, fused[:size], fused[size:], away))
-        judged = self._judged(block, score, hidden, away.lives)
-        if judged is not None:
-            score = judged.score
-        evidence = self._evidence(score, vector, covered)
-        parts = Parts(vector, keyword, fused, score, evidence, judged)
-        return _slice(parts, slice(size)), _slice(parts, slice(size, None))
+        return classic.judge(relevance, lives, None if hidden is None else ~hidden)
 
     def _fused(
         self, index: int, vector: Floats, keyword: Floats | None, has_vector: Truths
@@ -389,13 +225,11 @@ class ReadQueries:
             return keyword
         return weighted_sum(vector, keyword, *weights, has_vector)
 
-    def _with_context(
-        self, block: AgentColumns, text: str, fused: Floats, others: Floats, away: ColdCandidates
-    ) -> tuple[Floats, Floats]:
-        """The scores of resident and of cold memories, with what sessions and speakers lend."""
+    def _with_context(self, block: AgentColumns, text: str, fused: Floats) -> Floats:
+        """The scores with what sessions and speakers lend."""
         weights = self._asking.spread
         if weights is None or block.table.all_plain:  # no memory has a session or a speaker
-            return fused, others
+            return fused
         sessions = block.sessions()
         places = sessions.places()
         score = fused
@@ -405,46 +239,11 @@ class ReadQueries:
                 gone = (block.column("expires") <= self._asking.tick) & (block.tiers != 0)
                 lending = np.where(gone, 0.0, fused)
             score = spread(lending, places, weights)
-            if len(others):
-                best = best_of_sessions(lending, places)
-                others = _lent_away(others, away, sessions, best, weights)
         if weights.speaker and sessions.speakers:
             named = self._reader.speaker_named(text, sessions)
             if named is not None:
                 score = np.minimum(score + weights.speaker * sessions.spoken_by(named), 1.0)
-        return score, others
-
-
-def _lent_away(
-    scores: Floats, away: ColdCandidates, sessions: Sessions, best: Floats, weights: Spread
-) -> Floats:
-    """The scores of cold memories, with what their sessions lend; they have no neighbours."""
-    result = scores.copy()
-    for place, metadata in enumerate(away.metadata):
-        session = session_of(metadata)
-        if session is None:
-            continue
-        number = sessions.number_of(session)
-        score = float(scores[place])
-        lent = score if number is None else float(best[number])
-        result[place] = min((score + weights.session * lent) / weights.scale, 1.0)
-    return result
-
-
-def _slice(parts: Parts, rows: slice) -> Parts:
-    judged = None if parts.judged is None else Judged(*[each[rows] for each in parts.judged])
-    keyword = None if parts.keyword is None else parts.keyword[rows]
-    return Parts(
-        parts.vector[rows],
-        keyword,
-        parts.fused[rows],
-        parts.score[rows],
-        parts.evidence[rows],
-        judged,
-    )
-
-
-_NOWHERE = ColdCandidates(np.empty(0), np.empty(0, bool), (), ())
+        return score
 
 
 class _Weighted(NamedTuple):
@@ -518,14 +317,6 @@ class QueryReader:
         if not self._reads_passages:
             return [0.0] * len(texts)
         return likeness_of_passages(self._words, query, texts)
-
-    def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
-        """How well the words of a query match texts that are in no index."""
-        return self._wording(by, self._vocabulary.count(query, texts))
-
-    def with_words(self, by: Measure, query: str, having: Having, *, alone: bool) -> list[int]:
-        """The numbers of texts that are in no index and have words of a query."""
-        return with_words(self._vocabulary, by, query, having, alone=alone)
 
     def speaker_named(self, text: str, sessions: Sessions) -> int | None:
         """The number of the speaker whose name is in a query, if there is only one."""

@@ -69,7 +69,7 @@ class Search:
             memory.candidate_multiplier,
             pins_first=self._pins_first,
         )
-        self._cold = ColdSearch(state, store, self._ranker)
+        self._cold = ColdSearch(state, store, self._ranker.multiplier)
 
     def weigh_by(self, weigher: Weigher) -> None:
         """From now on, multiply the score and the boost of each memory by a factor."""
@@ -97,14 +97,13 @@ class Search:
         accesses: list[Accesses] | None = None
         if request.with_cold:
             for index, i in enumerate(worded):
-                hits = self._cold.search(
-                    blocks[i], queries.one(index), scopes[i], request, may_sync
-                )
-                results[i] = Hits(hits)
+                block, own = self._with_cold(read, index, may_sync)
+                (scope,) = self._scopes(request, [block])
+                results[i] = self._alone(block, own, request.limit, scope, i, bare=False)[0]
         elif len(worded) == 1:  # as for every caller but a simulation
             (place,) = worded
             results[place], access = self._alone(
-                blocks[place], queries, request.limit, scopes[place], place, request.bare
+                blocks[place], queries, request.limit, scopes[place], place, bare=request.bare
             )
             accesses = [access]
         else:
@@ -126,6 +125,16 @@ class Search:
             accesses = [_accesses_of(results, worded)]
         return Found(results, len(worded), accesses)
 
+    def _with_cold(
+        self, read: ReadRequest, index: int, may_sync: bool
+    ) -> tuple[AgentColumns, ReadQueries]:
+        """The memories of a query with the cold ones among them, and the query read for these."""
+        i, vector = read.worded[index], read.queries.vectors[index]
+        block = self._cold.joined(read.blocks[i], vector, read.request, may_sync)
+        if block is read.blocks[i]:
+            return block, read.queries.one(index)
+        return block, self.reader.read([block], [read.request.queries[i]], self._state.tick)
+
     def _alone(
         self,
         block: AgentColumns,
@@ -133,6 +142,7 @@ class Search:
         limit: int,
         scope: Scope | None,
         place: int,
+        *,
         bare: bool,
     ) -> tuple[Hits, Accesses]:
         """What :meth:`Ranker.best` gives for one query alone, to the same bits, in half the time.
@@ -209,7 +219,6 @@ class Search:
         memories = everything(self._state, request.agents[0])
         return explained(
             request,
-            read.blocks[0],
             given,
             unlimited,
             seen,
@@ -222,21 +231,20 @@ class Search:
     def _considered(self, read: ReadRequest, may_sync: bool) -> Considered:
         """What the search of one agent looks at before its cut."""
         request, (block,) = read.request, read.blocks
-        (scope,) = self._scopes(request, read.blocks)
-        most = max(0, request.limit - pinned_in(block, scope))
-        wanted, multiplier = min(most, block.size), self._ranker.multiplier
         if not read.worded:
+            (scope,) = self._scopes(request, read.blocks)
+            most = max(0, request.limit - pinned_in(block, scope))
             everyone = request._replace(limit=block.next_sequence + pinned_in(block, scope))
             (hits,) = self._newest([0], read.blocks, [scope], everyone)
-            return Considered(list(hits), [], wanted, multiplier, None)
-        queries, hidden = read.queries.one(0), None if scope is None else scope.hidden
+            return Considered(list(hits), [], block, most, self._ranker.multiplier, None)
+        queries = read.queries.one(0)
         if request.with_cold:
-            near = self._cold.candidates(block, queries, scope, request, may_sync)
-            rest, far = self._ranker.all_similar(block, queries, request.limit, scope)
-            far = sorted([*rest, *far], key=lambda hit: (-hit.score, -hit.memory.sequence))
-            return Considered(near, far, most, multiplier, queries, hidden)
+            block, queries = self._with_cold(read, 0, may_sync)
+        (scope,) = self._scopes(request, [block])
+        most = min(max(0, request.limit - pinned_in(block, scope)), block.size)
         seen = self._ranker.all_similar(block, queries, request.limit, scope)
-        return Considered(*seen, wanted, multiplier, queries, hidden)
+        hidden = None if scope is None else scope.hidden
+        return Considered(*seen, block, most, self._ranker.multiplier, queries, hidden)
 
     def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
         """What each search sees of its agent's memories."""
@@ -260,9 +268,14 @@ class Search:
     ) -> Iterable[Sequence[Hit]]:
         """The answers to these blank queries."""
         if request.with_cold:
-            return (self._cold.newest(blocks[i], scopes[i], request) for i in blank)
+            return (self._newest_with_cold(blocks[i], request) for i in blank)
         own = [blocks[i] for i in blank], request.limit, [scopes[i] for i in blank]
         return self._ranker.newest_of_all(*own)
+
+    def _newest_with_cold(self, block: AgentColumns, request: SearchRequest) -> Sequence[Hit]:
+        every = self._cold.joined(block, np.zeros(self._state.dims, np.int8), request, False)
+        front, rest = self._ranker.newest(every, request.limit, *self._scopes(request, [every]))
+        return [*front, *rest[: max(0, request.limit - len(front))]]
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
         kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self.count_tokens)

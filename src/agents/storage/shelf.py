@@ -11,8 +11,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from heapq import merge
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -68,9 +67,9 @@ _BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
 """The versions that were there before a commit."""
 _ACTIVE = "until IS NULL AND retention = 0"
 """The memories that are cold and active now."""
-_MOST_LIKES = 8
-"""How many patterns SQLite compares; each takes a fifth of the time that reading a text takes."""
 _NOTHING: Mapping[int, RecordRow | None] = {}
+_COLD = [int(Retention.ACTIVE), int(Temperature.COLD)]
+_MODULUS = 1 << 256
 _by_sequence = attrgetter("sequence")
 _Made = TypeVar("_Made")
 
@@ -209,22 +208,13 @@ class ShelfTable:
             (agent,),
         )
 
-    def with_roots(
-        self, agent: str, roots: Sequence[str], before: int
-    ) -> Generator[tuple[int, str], None, None]:
-        """Cold memories of an agent, newest first, whose text may have the root of a term.
-
-        SQLite compares texts of ASCII without apostrophes; any other has to be looked at, and all
-        texts if there are many roots.
-        """
-        likes = [f"%{_literal(each)}%" for each in roots] if len(roots) <= _MOST_LIKES else []
-        may_have = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(likes)) or "TRUE"
+    def digests(self, agent: str) -> Iterator[tuple[int, bytes, int, int]]:
+        """Sequence number, hash, retention and temperature of an agent's memories."""
         return self._read(
-            f"SELECT sequence, content FROM shelf WHERE agent = ? AND sequence < ? AND {_ACTIVE} "  # noqa: S608
-            f"AND temperature = 2 AND ({may_have} OR instr(content, char(39)) "
-            "OR length(content) < length(CAST(content AS BLOB))) ORDER BY sequence DESC",
-            _text,
-            (agent, before, *likes),
+            "SELECT sequence, digest, retention, temperature FROM shelf "
+            "WHERE agent = ? AND until IS NULL",
+            _listed,
+            (agent,),
         )
 
     def with_metadata(self, agent: str, text: str) -> list[int]:
@@ -414,6 +404,11 @@ def _text(row: Sequence[Any]) -> tuple[int, str]:
     return row[0], row[1]
 
 
+def _listed(row: Sequence[Any]) -> tuple[int, bytes, int, int]:
+    _check_types(row, int, bytes, int, int)
+    return row[0], row[1], row[2], row[3]
+
+
 def _digest(row: Sequence[Any]) -> int:
     _check_types(row, bytes)
     return int.from_bytes(row[0], "big")
@@ -435,9 +430,43 @@ def seal_of(since: int, until: int | None, digest: bytes) -> int:
     return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))
 
 
-def _literal(text: str) -> str:
-    """The text, with the signs escaped that have a meaning for LIKE."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+class Listing:
+    """The hashes over the memories of one agent that are not resident."""
+
+    __slots__ = ("changed", "cold", "others", "total")
+
+    def __init__(self) -> None:
+        self.cold: dict[int, bytes] = {}
+        """The hash over each cold memory, by sequence number."""
+        self.others: dict[int, bytes] = {}
+        """The hash over each memory that is archived or deleted."""
+        self.total = 0
+        """The sum of all hashes."""
+        self.changed: set[int] | None = set()
+        """The memories that came, changed or left since somebody looked; None: all may have."""
+
+    def put(self, stored: RecordRow) -> None:
+        """A memory comes, or another version of it."""
+        record = stored.record
+        self.leave(record.sequence)
+        is_cold = [record.retention, record.temperature] == _COLD
+        self.take_in(record.sequence, stored.digest, is_cold=is_cold)
+
+    def take_in(self, sequence: int, digest: bytes, *, is_cold: bool) -> None:
+        """A memory comes that was not here."""
+        (self.cold if is_cold else self.others)[sequence] = digest
+        self._count(sequence, int.from_bytes(digest, "big"))
+
+    def leave(self, sequence: int) -> None:
+        """A memory leaves, if it is here."""
+        digest = self.cold.pop(sequence, None) or self.others.pop(sequence, None)
+        if digest is not None:
+            self._count(sequence, -int.from_bytes(digest, "big"))
+
+    def _count(self, sequence: int, change: int) -> None:
+        self.total = (self.total + change) % _MODULUS
+        if self.changed is not None:
+            self.changed.add(sequence)
 
 
 class Shelf:
@@ -454,6 +483,8 @@ class Shelf:
         self._ended: dict[Key, bytes] = {}
         """The digests of the versions in the table that the commit ends."""
         self._checked: set[str] = set()
+        self._listings: dict[str, Listing] = {}
+        """Of the agents that somebody looks at."""
 
     # Reading
 
@@ -472,7 +503,7 @@ class Shelf:
             if owner == agent
         )
         found = self.table.sum_of(agent)
-        if found is None or (found - total) % (1 << 256):
+        if found is None or (found - total) % _MODULUS:
             raise BankDamaged(
                 f"the journal has lost memories of {agent} that are not resident; "
                 "nothing was changed"
@@ -546,23 +577,29 @@ class Shelf:
             facts.append(ColdFact(*own, *used, len(each.recalls), each.traits))
         return sorted(facts, key=_by_sequence)
 
-    @contextmanager
-    def with_roots(
-        self, agent: str, roots: Sequence[str], before: int
-    ) -> Iterator[Iterator[tuple[int, str]]]:
-        """Numbers and texts of cold memories that may have the root of a term, newest first.
+    def listing(self, agent: str, total: int) -> "Listing":
+        """The hashes over an agent's memories, kept up to date until :meth:`forget_listing`.
 
-        All numbers are less than ``before``.
+        ``total`` is the sum of the hashes. A listing that does not sum to it, as after a rollback,
+        is made anew.
         """
-        pending = self._pending_of(agent)
-        waiting = [
-            (each.sequence, each.content)
-            for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD)
-            if each.sequence < before
-        ]
-        with closing(self.table.with_roots(agent, roots, before)) as stored:
-            saved = (each for each in stored if each[0] not in pending)
-            yield merge(sorted(waiting, reverse=True), saved, reverse=True)
+        known = self._listings.get(agent)
+        if known is not None and known.total == total % _MODULUS:
+            return known
+        listing, pending = Listing(), self._pending_of(agent)
+        for each, digest, *axes in self.table.digests(agent):
+            if each not in pending:
+                listing.take_in(each, digest, is_cold=axes == _COLD)
+        for stored in pending.values():
+            if stored is not None:
+                listing.put(stored)
+        listing.changed = None
+        self._listings[agent] = listing
+        return listing
+
+    def forget_listing(self, agent: str) -> None:
+        """Nobody looks at the listing of this agent any more."""
+        self._listings.pop(agent, None)
 
     def with_value(self, agent: str, name: str, value: str) -> list[Record]:
         """An agent's memories, whatever their retention, whose metadata has this value."""
@@ -649,7 +686,11 @@ class Shelf:
         digests = digests_of(agent, records)
         stored = map(tuple.__new__, repeat(RecordRow), zip(records, digests, strict=True))
         sequences = [record[0] for record in records]
-        self.pending.setdefault(agent, {}).update(zip(sequences, stored, strict=True))
+        rows = dict(zip(sequences, stored, strict=True))
+        self.pending.setdefault(agent, {}).update(rows)
+        if (listing := self._listings.get(agent)) is not None:
+            for row in rows.values():
+                listing.put(row)
         return sum([int.from_bytes(digest, "big") for digest in digests])
 
     def take(self, agent: str, sequence: int) -> RecordRow | None:
@@ -662,6 +703,8 @@ class Shelf:
         if sequence not in pending:
             self._ended[key] = stored.digest
         pending[sequence] = None
+        if (listing := self._listings.get(agent)) is not None:
+            listing.leave(sequence)
         return stored
 
     # Commits

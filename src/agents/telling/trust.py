@@ -48,7 +48,7 @@ class Trusting:
         trusts = None if block.holdings is None else block.holdings.of(TRUST)
         if not trusts:
             return None
-        told = origins_of(self._state, block).by_teller
+        told = origins_of(self._state, self._state.block(block.agent_id)).by_teller
         factors = np.ones(block.size)
         for teller, trust in trusts.items():
             if teller in told:

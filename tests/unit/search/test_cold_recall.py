@@ -1,4 +1,4 @@
-"""Cold memories in mem0's store, with the real mem0 and the real Chroma."""
+"""Very many cold memories are searched in mem0's store, with the real mem0 and the real Chroma."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -31,6 +31,12 @@ def open_bank(folder: Path, **options: Any) -> MemoryBank:
 def bank(folder: Path) -> Iterator[MemoryBank]:
     with open_bank(folder) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def none_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is asked from the first cold memory on."""
+    monkeypatch.setattr("agents.search.cold._MOST_EXACT", 0)
 
 
 @pytest.fixture

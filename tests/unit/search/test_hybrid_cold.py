@@ -1,11 +1,15 @@
 """Cold memories in a search by meaning and by words."""
 
+import random
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hybrid import SMALL_TALK, Make, Ones, contents
 
-from agents import AgentMemory, MemoryBank
+from agents import AgentMemory, InvalidInput, MemoryBank
 from agents.storage.store_sync import StoreSync
 
 
@@ -157,13 +161,95 @@ def test_a_cold_memory_is_found_by_the_words_of_a_resident_one(
     assert contents(alice.search(query, 1, include_cold=True)) == [text]
 
 
-def test_a_function_word_of_a_cold_memory_lowers_no_score(make: Make) -> None:
-    alice = make()
-    alice.add("stripes on horses are called zebras in africa")
-    (before,) = alice.search("the zebu", 1)
-    _cold(alice, "the ship")
-    (after,) = alice.search("the zebu", 1, include_cold=True)
-    assert (after.memory.content, after.score) == (before.memory.content, before.score)
+TALK = [
+    ("Ann", "Where did you put the ladder, Bob?"),
+    ("Bob", "Behind the shed, next to the wheelbarrow."),
+    ("Ann", "My sister Clara moved to Lisbon last spring."),
+    ("Bob", "Lisbon! Does she still play the cello?"),
+    ("Ann", "Every Sunday, in a small orchestra."),
+    ("Bob", "I broke the handle of the wheelbarrow yesterday."),
+    ("Ann", "Then borrow mine, it has a new wheel."),
+    ("Bob", "Is Clara coming for your birthday?"),
+    ("Ann", "No, but she sends olive oil and tiles."),
+]
+QUESTIONS = ("where is the ladder?", "what does Clara play?", "what did Bob break", "Ann", "olive")
+
+
+def _talk(alice: AgentMemory, cold: Callable[[int], bool]) -> list[str]:
+    """The ids of a talk over several days, some of it cold; also memories without a session."""
+    ids = []
+    for n in range(6 * len(TALK)):
+        speaker, text = TALK[n % len(TALK)]
+        day, temperature = n // len(TALK), "cold" if cold(n) else "warm"
+        text = f"Day {day}: {text}"
+        talk = {} if day == 4 else {"session": f"day {day % 5}", "speaker": speaker}
+        ttl = 3 if n % 11 == 5 else None
+        ids.append(alice.add(text, ttl=ttl, temperature=temperature, **talk).id)
+    return ids
+
+
+def _found(alice: AgentMemory, **options: Any) -> list[list[tuple[int, float, float]]]:
+    return [
+        [
+            (hit.memory.sequence, hit.score, hit.boosted_score)
+            for hit in alice.search(query, 7, include_cold=True, **options)
+        ]
+        for query in QUESTIONS
+    ]
+
+
+@pytest.mark.parametrize("preset", ["hybrid", "weighted-sum", "vector", "generative-agents"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_the_same_memories_are_found_alike_cold_or_warm(
+    make: Make, preset: str, every: int
+) -> None:
+    banks = make(preset=preset), make(preset=preset)
+    for alice, is_cold in zip(banks, (True, False), strict=True):
+        _talk(alice, lambda n, is_cold=is_cold: is_cold and not n % every)  # type: ignore[misc]
+    for options in ({}, {"session": "day 2"}, {"min_score": 0.4}):
+        cold, warm = (_found(alice, **options) for alice in banks)
+        assert cold == warm
+
+
+def test_what_moves_between_cold_and_warm_is_found_as_if_all_were_warm(make: Make) -> None:
+    still, bank = make(), MemoryBank.ephemeral()
+    moving = bank.agent("alice")
+    rng, ids = random.Random(3), list(zip(_talk(moving, lambda n: n % 3 > 0),
+                                          _talk(still, lambda _: False), strict=True))  # fmt: skip
+
+    def on_both(act: Callable[[AgentMemory, str], object], place: int) -> None:
+        for alice, each in zip((moving, still), ids[place], strict=True):
+            act(alice, each)
+
+    for step in range(16):
+        place = rng.randrange(len(ids))
+        if (kind := rng.randrange(5)) < 2:
+            temperature = ("warm", "cold")[kind]
+            with suppress(InvalidInput):  # it is archived
+                moving.update(ids[place][0], temperature=temperature)
+        elif kind == 2:
+            retention = rng.choice(["archived", "active"])
+            on_both(lambda alice, each, to=retention: alice.update(each, retention=to), place)  # type: ignore[misc]
+        elif kind == 3:
+            text = f"Bob: the ladder of day {step} is new"
+            new = [alice.add(text, session="day 1", speaker="Bob") for alice in (moving, still)]
+            ids.append((new[0].id, new[1].id))
+            place = len(ids) - 1
+        else:
+            with suppress(RuntimeError), bank.transaction():
+                moving.add("Lisbon, Lisbon, Lisbon")
+                moving.update(ids[place][0], tier="critical", temperature="cold")
+                _found(moving)
+                raise RuntimeError("this did not happen")
+        assert _found(moving) == _found(still)
+    bank.close()
+
+
+def test_how_rare_a_word_is_depends_on_cold_memories_too(make: Make) -> None:
+    alice = make(retrieval={"mode": "keyword"})
+    alice.add_many(["the dragon sleeps", "a zebu sleeps"])
+    _cold(alice, *(f"zebu number {n}" for n in range(200)))
+    assert contents(alice.search("zebu dragon", 1, include_cold=True)) == ["the dragon sleeps"]
 
 
 def test_a_blank_query_for_what_was_superseded_gives_that(make: Make) -> None:

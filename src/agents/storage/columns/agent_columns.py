@@ -80,8 +80,6 @@ class Query(NamedTuple):
     """For each word the place of its term in ``terms``; -1 if the term was left out."""
     common: NDArray[np.bool_]
     """Which terms say little in any text."""
-    names: tuple[str, ...]
-    """The terms themselves."""
 
 
 def stem_of(language: str | None) -> Stem | None:
@@ -137,12 +135,6 @@ class Vocabulary:
             numbers = known.get(piece)
             found += self._learn(piece) if numbers is None else numbers
         return found
-
-    def count(self, query: str, texts: Sequence[str]) -> Matches:
-        """Where the query's terms are in texts that no index has."""
-        index = KeywordIndex(self)
-        index.extend(texts)
-        return index.find(self.query(query))
 
     def names(self) -> list[str]:
         """The terms, by their numbers."""
@@ -216,7 +208,6 @@ class Vocabulary:
                 [at if (at := place[term]) < _MOST_TERMS else -1 for _, term in spoken], np.intp
             ),
             np.array([number in self._common for number in numbers], bool),
-            tuple(terms),
         )
 
     def _hear(self, piece: str) -> Words:

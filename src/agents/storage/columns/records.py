@@ -19,6 +19,21 @@ def take_out(
     block: AgentColumns, rows: Sequence[int], temperature: int | None = None
 ) -> list[Record]:
     """Remove memories, and give back all there is of them, with a temperature if given."""
+    taken = records_of(block, rows, temperature)
+    if block.has_extras:
+        for record in taken:
+            block.recalls.pop(record.sequence, None)
+    _forget_hashes(block, rows)
+    kept = np.ones(block.size, bool)
+    kept[rows] = False
+    leave_out(block, kept)
+    return taken
+
+
+def records_of(
+    block: AgentColumns, rows: Sequence[int], temperature: int | None = None
+) -> list[Record]:
+    """All there is of the memories in these rows, with a temperature if given."""
     places, cells = np.asarray(rows, np.intp), block.cells
     sequences, created, entered, expires, counts, last = cells.numbers[places].T.tolist()
     zeros = [0] * len(rows)
@@ -28,7 +43,7 @@ def take_out(
         temperatures = [temperature] * len(rows)
     recalls: list[tuple[int, ...]] = [()] * len(rows)
     if block.has_extras:
-        recalls = [block.recalls.pop(each, ()) for each in sequences]
+        recalls = [block.recalls.get(each, ()) for each in sequences]
     data, dims = cells.vectors[places].tobytes(), cells.vectors.shape[1]
     fields = zip(
         sequences,
@@ -49,13 +64,13 @@ def take_out(
         [data[start : start + dims] for start in range(0, len(data), dims)],
         strict=True,
     )
-    taken = list(map(tuple.__new__, repeat(Record), fields))  # Record(…), at half its cost
-    _forget_hashes(block, rows)
-    kept = np.ones(block.size, bool)
-    kept[rows] = False
+    return list(map(tuple.__new__, repeat(Record), fields))  # Record(…), at half its cost
+
+
+def leave_out(block: AgentColumns, kept: NDArray[np.bool_]) -> None:
+    """Only these memories are left; the hashes over the others are no concern of this."""
     _reorder(block, kept)
     block.rows_left(kept)
-    return taken
 
 
 def put_back(block: AgentColumns, records: Sequence[Record]) -> None:

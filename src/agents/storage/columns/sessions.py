@@ -117,10 +117,6 @@ class Sessions:
             self._places = Places.among(self.numbers.astype(np.intp), asks, is_question)
         return self._places
 
-    def number_of(self, session: str) -> int | None:
-        """The number of a session; None if no memory is part of it."""
-        return self._names.get(session)
-
     def members(self, session: str) -> NDArray[np.bool_]:
         """Which memories are part of a session."""
         number = self._names.get(session)
