@@ -89,8 +89,13 @@ else
 		awk 'FNR == 1 { split(FILENAME, part, /[\/.]/); printf "  %-13s %s\n", part[2], substr($$0, 4) }' \
 		$(BENCHMARKS:%=benchmarks/%.py); exit 2; } >&2
 	$(if $(filter server_store,$(WHAT)),$(INSTALL_SERVERS))
+	$(if $(filter languages,$(WHAT)),-$(INSTALL_SEGMENTERS))
 	$(BIN)/python benchmarks/$(WHAT).py $(ARGS)
 endif
+
+# Each alone: where one can't be had, the benchmark says so and goes on.
+INSTALL_SEGMENTERS = for each in bm25s janome jieba; do \
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check $$each; done
 
 quality: $(STAMP) ## retrieval quality on LoCoMo or LongMemEval (make quality DATA=locomo10.json; --help says where they are published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s

@@ -20,6 +20,7 @@ SIZES = {
     "fits": ["--runs", "40", "--agents", "8", "--ticks", "6"],
     "http_load": ["--clients", "2", "--seconds", "2"],
     "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3", "--no-export"],
+    "languages": ["--only", "de", "zh"],
     "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],
     "mem0_facade": ["--memories", "30", "--users", "3", "--calls", "3"],
     "million": ["--agents", "5", "--memories", "200"],
