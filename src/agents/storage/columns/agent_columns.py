@@ -80,6 +80,8 @@ class Query(NamedTuple):
     """For each word the place of its term in ``terms``; -1 if the term was left out."""
     common: NDArray[np.bool_]
     """Which terms say little in any text."""
+    names: tuple[str, ...]
+    """The terms themselves."""
 
 
 def stem_of(language: str | None) -> Stem | None:
@@ -208,6 +210,7 @@ class Vocabulary:
                 [at if (at := place[term]) < _MOST_TERMS else -1 for _, term in spoken], np.intp
             ),
             np.array([number in self._common for number in numbers], bool),
+            tuple(terms),
         )
 
     def _hear(self, piece: str) -> Words:
