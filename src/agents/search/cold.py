@@ -23,10 +23,10 @@ from ..storage.state.state import Population, State
 from ..storage.store_sync import StoreSync
 from .request import SearchRequest
 
-_MOST_EXACT = 20_000
+_MOST_EXACT = 50_000
 """If an agent has more cold memories, older ones take part if mem0's store finds them."""
 _MOST_HELD = 100_000
-"""How many memories of agents that nobody asked last are kept in columns."""
+"""Columns with up to this many memories together are kept; those asked for last stay."""
 _MOST_UNSYNCED = 1000
 """If the store lacks more memories, it is brought up to date before it is asked."""
 
