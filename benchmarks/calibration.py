@@ -9,6 +9,7 @@ same mean.
 
 import argparse
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -158,6 +159,11 @@ def between(rate: float, trials: int) -> str:
     return f"{rate:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
+def tell(line: str) -> None:
+    """Say how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -177,7 +183,9 @@ def main() -> None:
             for method, found in others.items() if asked.bootstraps else ():
                 rate = bootstrap_rate(gaps[: asked.bootstraps], method)
                 found.setdefault(name, {})[seeds] = rate
+        tell(f"{name}: done")
     many = {seeds: among_many(rng, seeds, asked.trials // 2) for seeds in SEEDS}
+    tell("many comparisons: done")
     fewer = max(asked.trials // 5, 1)
     ways = {
         "follow seeds_needed": {"by_five": False, "looks": None},
@@ -192,6 +200,7 @@ def main() -> None:
         for way, how in ways.items()
         for noise in ("normal", "skewed: lognormal")
     }
+    tell("seeds that are added: done")
     shaped = {name: against_constant(name, rng, fewer) for name in SKEWED}
     if asked.json:
         made = {"rates": rates, "many": many, "until": until, "shaped": shaped, **others}

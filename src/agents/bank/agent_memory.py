@@ -431,6 +431,7 @@ class AgentMemory:
         auto_promote: bool | None = None,
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
+        min_probability: float | None = None,
         filters: Mapping[str, object] | None = None,
         session: str | int | None = None,
         include_cold: bool = True,
@@ -447,7 +448,9 @@ class AgentMemory:
         """
         hot, cold = ("hot",) * include_hot, ("cold",) * include_cold
         wanted = (*hot, "warm", *cold)
-        only = parse_filter(None, wanted, kinds, None, min_relevance, None, filters, session)
+        only = parse_filter(
+            None, wanted, kinds, None, min_relevance, None, filters, session, min_probability
+        )
         if auto_promote is None:
             auto_promote = self.engine.settings.temperature.auto_promote
         return move.recall(
@@ -550,6 +553,7 @@ class AgentMemory:
         since_tick: int | None = None,
         filters: Mapping[str, object] | None = None,
         session: str | int | None = None,
+        min_probability: float | None = None,
         include_cold: bool = False,
         include_superseded: bool = False,
         include_groups: bool = False,
@@ -561,9 +565,11 @@ class AgentMemory:
         tier. ``limit`` and ``context_tokens`` default to the settings'. The memories that a search
         returns count as used.
 
-        Only memories that pass all filters take part; pinned memories need no ``min_score``. Each
-        filter takes one value or several, and passes a memory that has one of them. Cold memories
-        take part with ``include_cold``, or if ``temperature`` names cold.
+        Only memories that pass all filters take part; pinned memories need no ``min_score`` and no
+        ``min_probability``. Each filter takes one value or several, and passes a memory that has
+        one of them. Cold memories take part with ``include_cold``, or if ``temperature`` names
+        cold. With a ``min_probability``, which may be 0, each hit has its
+        ``relevance_probability``: it means the same with every embedder, and ``min_score`` doesn't.
 
         ``filters`` are conditions on metadata, such as ``{"metadata.place": "bay"}`` or
         ``{"metadata.day": {"$gte": 3}}``. The operators are ``$eq``, ``$ne``, ``$in``, ``$nin``,
@@ -575,7 +581,7 @@ class AgentMemory:
         ``include_groups``, what is on the boards of the agent's groups takes part as well.
         """
         given = (tier, temperature, kind, tags, min_score, since_tick, filters, session)
-        only, cold = _filter_and_cold(include_cold, *given)
+        only, cold = _filter_and_cold(include_cold, *given, min_probability)
         with self.engine.using():
             request = self._request(query, limit, context_tokens)
             request = request._replace(only=only, with_cold=cold)

@@ -304,6 +304,10 @@ class TemperatureSettings:
     promote_window."""
     promote_window: Duration = "7d"
     """How long a recall counts towards promote_accesses."""
+    measure: Literal["score", "probability"] = "score"
+    """What min_score and promote_threshold are compared with: score (the score of a search, and how
+    alike the text and the query are) or probability (how likely the memory is part of the answer,
+    hit.relevance_probability), by which a threshold means the same with every embedder."""
     min_score: Share = 0.2
     """A retrieved memory whose score (0 to 1) is below this does not count as accessed. Of 14
     unrelated questions, the best match scored 0.09 to 0.20; of 18 related ones, the answer scored

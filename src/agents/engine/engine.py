@@ -21,7 +21,7 @@ from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter, whole_tokens
 from ..memory.events import Changes
 from ..memory.filters import ANY, Filter
-from ..memory.records import Hits, Memory
+from ..memory.records import Hit, Hits, Memory
 from ..memory.requests import check_searches, check_whole
 from ..memory.tiers import TEMPERATURE_VALUES
 from ..rules.bounds import Duration
@@ -287,6 +287,12 @@ class Engine(OneWriter):
             self.ledger.used(agents, counted)
         self.ledger.save_searches()
         return sum([len(group.members) for group in counted])
+
+    def measured(self, hit: Hit) -> float:
+        """What ``temperature.min_score`` is compared with: score or probability."""
+        if self.settings.temperature.measure == "score":
+            return hit.score
+        return hit.relevance_probability or 0.0
 
     @contextmanager
     def observing(self) -> Iterator[None]:

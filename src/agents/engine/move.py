@@ -418,6 +418,7 @@ def recall(
         tuple(notes),
         tuple(hit.match for hit in hits),
         tuple(alike),
+        tuple(hit.relevance_probability for hit in hits),
     )
 
 
@@ -436,11 +437,11 @@ def recalled(
     come notes about memories that are too large for hot.
     """
     temperature = bank.settings.temperature
-    counted = [hit for hit in hits if hit.score >= temperature.min_score]
+    counted = [hit for hit in hits if bank.measured(hit) >= temperature.min_score]
     bank.metrics.searches += 1
     if counted:
         bank.metrics.answered += 1
-        use = [hit.memory.sequence for hit in counted], [hit.score for hit in counted]
+        use = [hit.memory.sequence for hit in counted], list(map(bank.measured, counted))
         bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
     if auto_promote is None:
         auto_promote = temperature.auto_promote
@@ -476,7 +477,7 @@ def _recalled(
     )
     (hits,) = bank.search.run(bank.search.read(request), may_sync=bank.may_sync()).hits
     least = bank.settings.temperature.min_score
-    kept = [hit for hit in hits if hit.memory.tier is not Tier.PINNED or hit.score >= least]
+    kept = [h for h in hits if h.memory.tier is not Tier.PINNED or bank.measured(h) >= least]
     kept.sort(key=_by_match)
     return kept[:limit], hits.note
 
@@ -511,8 +512,10 @@ def _worthy(
             continue
         recalls = bank.state.recalls(agent_id, hit.memory.sequence)
         often = sum(tick >= since for tick in recalls) >= temperature.promote_accesses
-        if likeness >= temperature.promote_threshold or (
-            often and hit.score >= temperature.min_score
+        match = bank.measured(hit)
+        alike_enough = likeness if temperature.measure == "score" else match
+        if alike_enough >= temperature.promote_threshold or (
+            often and match >= temperature.min_score
         ):
             worthy.append(hit.memory)
     return worthy

@@ -208,12 +208,15 @@ class Filter(NamedTuple):
     min_score: float = 0.0
     """The memory's score, similarity or share of the query's words is at least this: the hit has
     the largest of them as ``match``. Pinned memories need none of them."""
+    min_probability: float | None = None
+    """The memory answers the query with at least this probability: the hit has it as
+    ``relevance_probability``. Pinned memories need none. 0 leaves nothing out."""
     metadata: Condition | None = None
     session: str | None = None
     """The memory is part of the session with this name."""
 
     def allows(self, memory: Memory) -> bool:
-        """Whether a memory meets all conditions except ``min_score``."""
+        """Whether a memory meets all conditions but ``min_score`` and ``min_probability``."""
         return (
             (self.tiers is None or memory.tier in self.tiers)
             and (self.temperatures is None or memory.temperature in self.temperatures)
@@ -242,19 +245,13 @@ def parse_filter(
     since_tick: object = None,
     filters: object = None,
     session: object = None,
+    min_probability: object = None,
 ) -> Filter:
     """A filter from a caller's values: one value, or a list of which a memory needs one.
 
     ``filters`` is a mapping of conditions on metadata; ``session`` names a session.
     """
-    if min_score is not None and not (
-        isinstance(min_score, int | float)
-        and not isinstance(min_score, bool)
-        and 0 <= min_score <= 1
-    ):
-        raise InvalidInput(
-            f"min_score is a number from 0 to 1, not {min_score!r:.40}", hint="use 0.3, or so"
-        )
+    least, likely = _share("min_score", min_score), _share("min_probability", min_probability)
     words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
     if words == ():
         raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
@@ -264,11 +261,21 @@ def parse_filter(
         _any_of(kind, check_kind),
         None if words is None else frozenset(words),
         0 if since_tick is None else check_whole("since_tick", since_tick),
-        0.0 if min_score is None else float(min_score),
+        least or 0.0,
+        likely,
         None if filters is None else parse_condition(filters),
         optional_session(session),
     )
     return ANY if found == ANY else found  # searches compare by identity
+
+
+def _share(name: str, value: object) -> float | None:
+    """A number from 0 to 1 that a caller gave, or None."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise InvalidInput(f"{name} is a number from 0 to 1, not {value!r:.40}", hint="use 0.3, or so")
 
 
 def in_session(session: object) -> dict[str, object]:

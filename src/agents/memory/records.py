@@ -210,6 +210,10 @@ class Hit(NamedTuple):
     match: float | None = None
     """What ``min_score`` was compared with: the largest of the score, the similarity and the share
     of the query's words. None without a ``min_score``, and for pinned memories, which need none."""
+    relevance_probability: float | None = None
+    """How likely the memory is part of the answer, if the agent's memories have one. It says the
+    same with every embedder. None without a ``min_probability``, which may be 0, unless
+    ``temperature.measure`` is probability."""
 
 
 class Explanation(NamedTuple):
@@ -240,6 +244,8 @@ class Explanation(NamedTuple):
     """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
     match: float | None = None
     """What ``min_score`` is compared with, as in :class:`Hit`; None if it was not."""
+    relevance_probability: float | None = None
+    """As in :class:`Hit`; None for memories that the search does not see, and of a blank query."""
 
 
 class Hits(list[Hit]):
@@ -326,6 +332,8 @@ class Recall(NamedTuple):
     likenesses: tuple[float, ...] = ()
     """How alike the query and each memory are, from 0 to 1, whatever other memories there are: what
     ``temperature.promote_threshold`` is compared with."""
+    probabilities: tuple[float | None, ...] = ()
+    """The ``relevance_probability`` of each memory, as in :class:`Hit`; None where nobody asked."""
 
 
 class RuledMove(NamedTuple):

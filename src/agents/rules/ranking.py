@@ -144,6 +144,36 @@ def weighted_sum(
     return score
 
 
+# How likely a memory is part of the answer
+#
+# No score means the same with every embedder. How far a memory's score stands out from the scores
+# of the agent's other memories does, if how far the best one does and how many there are is taken
+# into account. ``benchmarks/probability.py`` fitted the weights, and tells how well they hold.
+# A root stands for how far, because to stand out twice as far says less than twice as much.
+
+_BY_DEVIATION, _BY_BEST, _BY_NUMBER, _ALWAYS = 4.31, -0.27, -1.24, -2.19
+
+
+def probabilities(scores: Floats, seen: NDArray[np.bool_] | None = None) -> Floats:
+    """How likely each memory is part of the answer, if the memories that are ``seen`` have one.
+
+    ``scores`` are those of all memories, from 0 to 1. Sums are of whole numbers, and so exact; the
+    result is rounded, because exponentials differ in the last bits from machine to machine.
+    """
+    parts = np.rint(scores / _SMALLEST).astype(np.int64)
+    among = parts if seen is None else parts[seen]
+    count, total = len(among), int(among.sum())
+    if not count:
+        return np.zeros(len(scores))
+    spread_out = math.sqrt(count * int(among @ among) - total * total) or 1.0
+    above = np.maximum(parts * count - total, 0) / spread_out
+    best = (int(among.max()) * count - total) / spread_out
+    alone = _BY_BEST * best + _BY_NUMBER * math.log(count) + _ALWAYS
+    logits = _BY_DEVIATION * np.sqrt(above) + alone
+    chances: Floats = 1.0 / (1.0 + np.exp(-logits))
+    return np.rint(chances / _SMALLEST) * _SMALLEST
+
+
 # Ranking
 
 Boosts = Callable[[Rows], Floats]

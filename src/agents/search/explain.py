@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..memory.records import Explanation, Hit, Memory, memory_id
 from ..memory.sources import SUPERSEDED
 from ..memory.tiers import Retention, Temperature, Tier
+from ..rules.ranking import probabilities
 from ..storage.columns.agent_columns import AgentColumns
 from ..storage.state.state import State
 from .request import SearchRequest
@@ -57,7 +58,7 @@ def explained(
     """
     memories = list(memories)
     heirs = _successors(memories, seen.block)
-    parts = _parts(seen.block, seen.queries, seen.hidden)
+    parts, chances = _parts(seen.block, seen.queries, seen.hidden)
     rows: dict[int, Explanation] = {}
     trust_in = _full_trust if weigher is None else weigher.of
 
@@ -72,7 +73,10 @@ def explained(
                     score = hit.score if trust == 1.0 else own[3]
                     rest = (*own[:3], score - own[2], *own[4:])
                 told = Explanation(*hit[:4], place, why, *rest)
-                rows[number] = told._replace(trust=trust, match=hit.match)
+                chance = chances.get(number)
+                rows[number] = told._replace(
+                    trust=trust, match=hit.match, relevance_probability=chance
+                )
 
     def hidden() -> Iterator[tuple[str, Hit]]:
         for memory in memories:
@@ -160,16 +164,21 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int, *, took_part:
 
 def _parts(
     block: AgentColumns, queries: ReadQueries | None, hidden: NDArray[np.bool_] | None
-) -> Mapping[int, tuple[float, ...]]:
+) -> tuple[Mapping[int, tuple[float, ...]], Mapping[int, float]]:
     """For each memory that took part: similarity, match of words, both together, and the score.
 
-    With a classic score: recency and importance, too.
+    With a classic score: recency and importance, too. And for each memory that the search sees, how
+    likely it is part of the answer.
     """
     if queries is None or not block.size:
-        return {}
+        return {}, {}
     parts = queries.parts(0, similarities(block.vectors(), queries.vectors[0]), hidden=hidden)
     words = np.zeros(block.size) if parts.keyword is None else parts.keyword
     more = [] if parts.judged is None else [parts.judged.recency, parts.judged.importance]
     columns = [column.tolist() for column in (parts.vector, words, parts.fused, parts.score, *more)]
-    numbers = block.column("sequence").tolist()
-    return dict(zip(numbers, zip(*columns, strict=True), strict=True))
+    numbers = block.column("sequence")
+    seen = np.ones(block.size, bool) if hidden is None else ~hidden
+    chances = dict(
+        zip(numbers[seen].tolist(), probabilities(parts.score, seen)[seen].tolist(), strict=True)
+    )
+    return dict(zip(numbers.tolist(), zip(*columns, strict=True), strict=True)), chances

@@ -55,6 +55,8 @@ class Scored(NamedTuple):
     """The factors of the memories in these columns; None if all are 1."""
     matches: Mapping[int, NDArray[np.float64]] = MappingProxyType({})
     """For searches with a least score, by their place in the group: what was compared with it."""
+    chances: Mapping[int, NDArray[np.float64]] = MappingProxyType({})
+    """For searches with a least probability, by their place: how likely each memory answers."""
 
 
 class Ranker:
@@ -124,6 +126,10 @@ class Ranker:
                 end, cut = int(ends[place]), int(cuts[place])
                 values = matches[rows[end - cut : end] - group_blocks[place].start].tolist()
                 hits[end - cut : end] = _matched(hits[end - cut : end], values)
+            for place, chances in scored.chances.items():
+                own = slice(int(ends[place] - counts[place]), int(ends[place]))
+                values = chances[rows[own] - group_blocks[place].start].tolist()
+                hits[own] = with_chances(hits[own], values)
             for member, part in zip(
                 scored.members, map(Hits, split_by_count(hits, counts)), strict=True
             ):
@@ -252,8 +258,10 @@ class Ranker:
     def _scored_hits(self, block: AgentColumns, scored: Scored, columns: list[int]) -> list[Hit]:
         """The memories in these columns of one search, as hits."""
         hits = self._hits(block, columns, scored.scores[0][columns].tolist())
-        matches = scored.matches.get(0)
-        return hits if matches is None else _matched(hits, matches[columns].tolist())
+        matches, chances = scored.matches.get(0), scored.chances.get(0)
+        if matches is not None:
+            hits = _matched(hits, matches[columns].tolist())
+        return hits if chances is None else with_chances(hits, chances[columns].tolist())
 
     def _hits(self, block: AgentColumns, rows: list[int], scores: Iterable[float]) -> list[Hit]:
         return hits_of(block, rows, scores, self.boosts, self.weigher)
@@ -268,6 +276,12 @@ def _matched(hits: Iterable[Hit], matches: Iterable[float]) -> list[Hit]:
     """The hits with what was compared with the least score."""
     pairs = zip(hits, matches, strict=True)
     return [hit._replace(match=match) for hit, match in pairs]
+
+
+def with_chances(hits: Iterable[Hit], chances: Iterable[float]) -> list[Hit]:
+    """The hits with how likely each is part of the answer."""
+    pairs = zip(hits, chances, strict=True)
+    return [hit._replace(relevance_probability=chance) for hit, chance in pairs]
 
 
 def score(
@@ -337,19 +351,29 @@ def _score_group(
     if padding is not None:
         scores[padding] = EXCLUDED
     own_scopes = [scopes[member] for member in members]
+    chances: dict[int, NDArray[np.float64]] = {}
+    for place, (scope, size) in enumerate(zip(own_scopes, sizes, strict=True)):
+        if scope is not None and (found := scope.chances(scores[place, :size])) is not None:
+            chances[place] = found
     front = _take_front(group, own_scopes, scores)
     matches: dict[int, NDArray[np.float64]] = {}
     for place, (scope, size, member) in enumerate(zip(own_scopes, sizes, members, strict=True)):
         if scope is not None:
             row = scores[place, :size]
-            if scope.hidden is not None:
-                row[scope.hidden] = EXCLUDED
+            own = evidence.get(member)
+            if own is None:
+                own = row.copy()
             if scope.min_score > 0.0:
-                matches[place] = evidence.get(member, row.copy())
-                row[matches[place] < scope.min_score] = EXCLUDED
+                matches[place] = own
+            scope.leave_out(row, own, chances.get(place))
     tiers = table.tiers
     return Scored(
-        members, scores, lambda columns: tiers.take(first + columns), front, matches=matches
+        members,
+        scores,
+        lambda columns: tiers.take(first + columns),
+        front,
+        matches=matches,
+        chances=chances,
     )
 
 

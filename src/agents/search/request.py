@@ -10,6 +10,7 @@ from ..memory.context import TokenCounter, cost
 from ..memory.filters import ANY, Filter
 from ..memory.records import NO_METADATA, PLAIN, Traits
 from ..memory.tiers import Temperature, Tier
+from ..rules.ranking import EXCLUDED, Floats, probabilities
 from ..rules.temperature import HotLimits
 from ..storage.columns.agent_columns import AgentColumns
 
@@ -54,6 +55,22 @@ class Scope(NamedTuple):
     pinned: int
     """How many memories of ``front`` are pinned."""
     min_score: float = 0.0
+    min_probability: float | None = None
+
+    def leave_out(self, scores: Floats, evidence: Floats, chances: Floats | None) -> None:
+        """Exclude what the search does not see, and what matches too little to be given."""
+        if self.hidden is not None:
+            scores[self.hidden] = EXCLUDED
+        if self.min_score > 0.0:
+            scores[evidence < self.min_score] = EXCLUDED
+        if chances is not None and self.min_probability is not None:
+            scores[chances < self.min_probability] = EXCLUDED
+
+    def chances(self, scores: Floats) -> Floats | None:
+        """How likely each memory is part of the answer, by all scores; None if nobody asks."""
+        if self.min_probability is None:
+            return None
+        return probabilities(scores, None if self.hidden is None else ~self.hidden)
 
 
 def pinned_in(block: AgentColumns, scope: Scope | None) -> int:
@@ -69,8 +86,9 @@ def scope_of(
     with_hot = hot is not None and bool(block.hot)
     if only is ANY and not expiring and not with_hot:
         return None
-    if not expiring and not with_hot and only._replace(min_score=0.0) == ANY:
-        return Scope(None, list(block.pinned), len(block.pinned), only.min_score)
+    least = only.min_score, only.min_probability
+    if not expiring and not with_hot and only._replace(min_score=0.0, min_probability=None) == ANY:
+        return Scope(None, list(block.pinned), len(block.pinned), *least)
     hidden = np.zeros(block.size, bool)
     if expiring:
         hidden |= (block.column("expires") <= tick) & (block.tiers != Tier.PINNED)
@@ -81,7 +99,7 @@ def scope_of(
     if hot is not None and with_hot:
         front += _hot_rows(block, hot, front, hidden, count)
         hidden |= block.temperatures == Temperature.HOT
-    return Scope(hidden, front, pinned, only.min_score)
+    return Scope(hidden, front, pinned, *least)
 
 
 def _hot_rows(

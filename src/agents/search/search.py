@@ -19,7 +19,7 @@ from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from .cold import ColdSearch
 from .explain import Considered, everything, explained
-from .rank import Ranker, cosines, likenesses
+from .rank import Ranker, cosines, likenesses, with_chances
 from .request import Scope, SearchRequest, pinned_in, scope_of
 from .score import QueryReader, ReadQueries, Weigher, hits_of, similarities
 
@@ -64,6 +64,7 @@ class Search:
         self.reader = QueryReader(embedder, settings)
         """Reads queries. Banks with the same settings may share one: it remembers words alone."""
         self._pins_first = settings.retrieval.pins_first
+        self._by_probability = settings.temperature.measure == "probability"
         self._ranker = Ranker(
             memory.tier_boosts,
             memory.candidate_multiplier,
@@ -79,6 +80,8 @@ class Search:
         """Read the queries of a request; the embedder may wait for somebody else's server."""
         if not self._pins_first:
             request = request._replace(hot=None, pinned_first=False)
+        if self._by_probability and request.only.min_probability is None:
+            request = request._replace(only=request.only._replace(min_probability=0.0))
         blocks, texts = self._state.blocks_of(request.agents), request.queries
         worded = [i for i, text in enumerate(texts) if text and not text.isspace()]
         queries = self.reader.read(
@@ -108,6 +111,8 @@ class Search:
             accesses = [access]
         else:
             accesses = self._ranker.best(blocks, worded, queries, request.limit, scopes, results)
+            if self._by_probability:
+                accesses = None  # they have scores
         if len(worded) < len(blocks):
             blank = sorted(set(range(len(blocks))).difference(worded))
             for i, newest in zip(blank, self._newest(blank, blocks, scopes, request), strict=True):
@@ -122,7 +127,7 @@ class Search:
         if request.budget is not None or len({*request.agents}) < len(blocks):
             accesses = None  # the budget left some out, or a search gave a memory again
         if accesses is None:
-            accesses = [_accesses_of(results, worded)]
+            accesses = [self._accesses_of(results, worded)]
         return Found(results, len(worded), accesses)
 
     def _with_cold(
@@ -152,13 +157,11 @@ class Search:
         size = block.size
         scores, evidence = _scores_of_one(block, queries, scope)
         front = np.array(block.pinned if scope is None else scope.front, np.intp)
+        chances = None if scope is None else scope.chances(scores)
         first = scores.take(front)
         scores.put(front, EXCLUDED)
         if scope is not None:
-            if scope.hidden is not None:
-                scores[scope.hidden] = EXCLUDED
-            if scope.min_score > 0.0:
-                scores[evidence < scope.min_score] = EXCLUDED
+            scope.leave_out(scores, evidence, chances)
         ranker = self._ranker
         factors = None if ranker.weigher is None else ranker.weigher.factors(block)
         if factors is not None:
@@ -181,12 +184,22 @@ class Search:
             matches: Iterable[float | None] = repeat(None)
             if scope is not None and scope.min_score > 0.0:
                 matches = [*[None] * len(front), *evidence.take(columns).tolist()]
-            hits += hits_of(
+            found = hits_of(
                 block, rows.tolist(), values.tolist(), ranker.boosts, ranker.weigher, matches
             )
+            hits += found if chances is None else with_chances(found, chances.take(rows).tolist())
         sequences = block.figures[:, 0].take(rows)
         counts = np.array([len(rows)], np.intp)
-        return hits, Accesses([place], counts, sequences, values, rows + block.start)
+        used = values if chances is None or not self._by_probability else chances.take(rows)
+        return hits, Accesses([place], counts, sequences, used, rows + block.start)
+
+    def _accesses_of(self, results: Sequence[Hits], worded: Sequence[int]) -> Accesses:
+        """The memories that these searches gave, search after search."""
+        numbers = [[hit.memory.sequence for hit in results[i]] for i in worded]
+        scores = [[hit.score for hit in results[i]] for i in worded]
+        if self._by_probability:
+            scores = [[hit.relevance_probability or 0.0 for hit in results[i]] for i in worded]
+        return Accesses.of(list(zip(numbers, scores, strict=True)))._replace(members=list(worded))
 
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """How alike a query and each memory are, whatever other memories there are.
@@ -295,12 +308,3 @@ def _scores_of_one(
     hidden = None if scope is None else scope.hidden
     parts = queries.parts(0, scores, weighed=weighed, hidden=hidden)
     return parts.score.copy(), parts.evidence
-
-
-def _accesses_of(results: Sequence[Hits], worded: Sequence[int]) -> Accesses:
-    """The memories that these searches gave, search after search."""
-    given = [
-        ([hit.memory.sequence for hit in results[i]], [hit.score for hit in results[i]])
-        for i in worded
-    ]
-    return Accesses.of(given)._replace(members=list(worded))

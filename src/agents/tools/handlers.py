@@ -33,11 +33,17 @@ def history(memory: AgentMemory, arguments: Json) -> Json:
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
     found = memory.recall(**arguments)
-    scored = zip(found.items, found.scores, found.likenesses, found.matches, strict=True)
+    columns = found.scores, found.likenesses, found.matches, found.probabilities
+    scored = zip(found.items, *columns, strict=True)
     return {
         "results": [
-            {**shown(memory.engine, item), "score": score, "likeness": likeness, **_match(match)}
-            for item, score, likeness, match in scored
+            {
+                **shown(memory.engine, item),
+                "score": score,
+                "likeness": likeness,
+                **_asked(match=match, relevance_probability=chance),
+            }
+            for item, score, likeness, match, chance in scored
         ],
         "promoted": list(found.promoted),
         "notes": list(found.notes),
@@ -64,7 +70,7 @@ def search(memory: AgentMemory, arguments: Json) -> Json:
                 {
                     "snippet": each.snippet,
                     "score": each.score,
-                    **_match(each.match),
+                    **_asked(match=each.match),
                     "citation": each.citation,
                     **_place(memory.notes.place(each.memory)),
                     "memory_id": each.memory.id,
@@ -140,7 +146,8 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     retention = parse_retention(given.pop("retention", "active"))
     more = {key: given.pop(key) for key in ("include_superseded", "include_groups") if key in given}
     only = parse_filter(**given)
-    scored = [key for key, value in (*more.items(), ("min_score", only.min_score)) if value]
+    least = {"min_score": only.min_score, "min_probability": only.min_probability is not None}
+    scored = [key for key, value in (more | least).items() if value]
     if text.strip() and retention is Retention.ACTIVE:
         hits = memory.search(text, limit, **given, **more)
         return {"results": [_scored(memory, hit) for hit in hits[:limit]], "note": hits.note}
@@ -176,12 +183,13 @@ def _scored(memory: AgentMemory, hit: Hit) -> Json:
 
 def scores_of(hit: Hit) -> Json:
     """The numbers of a hit, as results show them."""
-    return {"score": hit.score, "boosted_score": hit.boosted_score, **_match(hit.match)}
+    asked = _asked(match=hit.match, relevance_probability=hit.relevance_probability)
+    return {"score": hit.score, "boosted_score": hit.boosted_score, **asked}
 
 
-def _match(match: float | None) -> Json:
-    """What the least score was compared with; nothing if there was none."""
-    return {} if match is None else {"match": match}
+def _asked(**numbers: float | None) -> Json:
+    """The numbers that somebody asked for, by a least one."""
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def tell(memory: AgentMemory, arguments: Json) -> Json:

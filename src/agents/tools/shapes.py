@@ -76,6 +76,15 @@ MATCH = typed(
     "share of the query's words, unless retrieval.match says score.",
 )
 
+LIKELY = typed(
+    "number",
+    "How likely it must be that it is part of the answer, the same with every embedder; 0 leaves "
+    "nothing out.",
+    minimum=0,
+    maximum=1,
+)
+LIKELIHOOD = typed("number", "How likely it is part of the answer, where that was asked for.")
+
 
 def object_of(
     required: dict[str, Schema] | None = None, optional: dict[str, Schema] | None = None
@@ -142,11 +151,11 @@ RECALLED = object_of(
             "it.",
         ),
     },
-    {**_BESIDE, "match": MATCH},
+    {**_BESIDE, "match": MATCH, "relevance_probability": LIKELIHOOD},
 )
 SCORED = object_of(
     {**_SEEN, "score": {"type": "number"}, "boosted_score": {"type": "number"}},
-    {**_BESIDE, "match": MATCH},
+    {**_BESIDE, "match": MATCH, "relevance_probability": LIKELIHOOD},
 )
 
 

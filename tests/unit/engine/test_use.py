@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agents import AgentMemory, MemoryBank
 from agents.simulation.tick.loop import Loop
 from banks import MakeBank
@@ -52,6 +54,38 @@ def test_hits_under_the_least_score_do_not_count(make_bank: MakeBank) -> None:
     assert len(alice.search("<1 0>")) == 2
     assert alice.get(near.id).access_count == 1
     assert tuple(alice.get(far.id))[-3:] == (0, None, 0.5)
+
+
+@pytest.mark.parametrize("way", ["search", "search_many", "budget", "context", "recall"])
+@pytest.mark.parametrize(("measure", "used"), [("score", 21), ("probability", 1)])
+def test_where_all_scores_crowd_a_probability_says_what_counts(
+    make_bank: MakeBank, measure: str, used: int, way: str
+) -> None:
+    options = {"measure": measure, "min_score": 0.5, "auto_promote": False}
+    bank = make_bank(temperature=options, preset="vector")
+    alice = bank.agent("alice")
+    alice.add("near <10 8>")
+    alice.add_many([f"far {n} <10 12>" for n in range(20)])  # 0.97 similar
+    found: list[Any] = {
+        "search": lambda: alice.search("<10 8>", 30),
+        "search_many": lambda: bank.search_many([("alice", "<10 8>"), ("bob", "<10 8>")], 30)[0],
+        "budget": lambda: alice.search("<10 8>", 30, context_tokens=1000),
+        "context": lambda: bank.context_many([("alice", "<10 8>")], 30)[0],
+        "recall": lambda: alice.recall("<10 8>", 30).items,
+    }[way]()
+    assert len(found) == 21
+    assert sum(memory.access_count > 0 for memory in alice.all()) == used
+
+
+@pytest.mark.parametrize(("measure", "promoted"), [("score", 21), ("probability", 1)])
+def test_where_all_texts_are_alike_a_probability_says_what_a_recall_promotes(
+    make_bank: MakeBank, measure: str, promoted: int
+) -> None:
+    bank = make_bank(temperature={"measure": measure, "promote_threshold": 0.8}, preset="vector")
+    alice = bank.agent("alice")
+    alice.add("near <10 8>")
+    alice.add_many([f"far {n} <10 12>" for n in range(20)])
+    assert len(alice.recall("<10 8>", 30).promoted) == promoted
 
 
 def test_pinned_hot_and_cold_memories_count_where_they_were_given(alice: AgentMemory) -> None:

@@ -83,7 +83,7 @@ def test_results_are_told_field_by_field() -> None:
     result = section("memory_recall").partition("\nResult:")[2]
     assert [row[0] for row in rows(result)[1:]] == [
         "`results[]`", "`results[].score`", "`results[].likeness`", "`results[].match`",
-        "`promoted`", "`notes`",
+        "`results[].relevance_probability`", "`promoted`", "`notes`",
     ]  # fmt: skip
     assert "\nor\n" in section("memory_get")
     fields = [row[0].strip("`") for row in rows(section("memory_status"))[1:]]

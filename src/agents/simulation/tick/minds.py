@@ -309,7 +309,7 @@ def tick_counts(
         utilization = hot_utilization(engine)
     sizes = list(map(len, memories))
     least = bank.settings.temperature.min_score
-    hits = sum(any(hit.score >= least for hit in given) for given in memories)
+    hits = sum(any(engine.measured(hit) >= least for hit in given) for given in memories)
     return {
         **{TIER_NAMES[tier]: count for tier, count in tiers.items()},
         **changes._asdict(),

@@ -182,6 +182,16 @@ def search(
             "similarity and share of the words.",
         ),
     ] = None,
+    min_probability: Annotated[
+        float | None,
+        Option(
+            min=0,
+            max=1,
+            callback=no_nan,
+            help="Only memories that are part of the answer with at least this probability; 0 "
+            "shows it for all.",
+        ),
+    ] = None,
     filters: Annotated[
         list[str] | None,
         Option(
@@ -223,7 +233,8 @@ def search(
     only: dict[str, Any] = {name: values for name, values in asked.items() if values}
     if filters:
         only["filters"] = {"$and": [condition(each) for each in filters]}
-    if context and (only or include_cold or min_score is not None):
+    least = {"min_score": min_score, "min_probability": min_probability}
+    if context and (only or include_cold or any(each is not None for each in least.values())):
         raise InvalidInput(
             "what an agent reads has no filters", hint="leave out --context, or them"
         )
@@ -244,7 +255,7 @@ def search(
     with copied_with_notes(folder, agent) as (bank, _, _):
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
-        only |= {"min_score": min_score, "include_cold": include_cold}
+        only |= {**least, "include_cold": include_cold}
         if explain:
             options = {"everything": True, "as_json": as_json, "context": context, **only}
             options["include_groups"] = include_groups
@@ -270,6 +281,7 @@ def search(
             "id": shown_id(hit.memory.id),
             "score": round(hit.score, 4),
             **({"match": hit.match and round(hit.match, 4)} if min_score else {}),
+            **({} if min_probability is None else {"probability": hit.relevance_probability}),
             "tier": TIER_NAMES[hit.memory.tier],
             "memory": hit.memory.content,
         }

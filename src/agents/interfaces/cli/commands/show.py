@@ -252,6 +252,7 @@ def explained(
     is_classic = any(each.recency or each.importance for each in answers)
     is_trust_cut = any(each.trust != 1 for each in answers)
     is_matched = any(each.match is not None for each in answers)
+    is_likely = any(each.relevance_probability is not None for each in answers)
     rows = [
         {
             "rank": each.rank,
@@ -263,6 +264,7 @@ def explained(
             ),
             **({"trust": each.trust} if is_trust_cut else {}),
             **({"match": each.match and round(each.match, 4)} if is_matched else {}),
+            **({"probability": each.relevance_probability} if is_likely else {}),
             "boost": each.boost,
             "total": round(each.boosted_score, 4),
             "why": each.reason,
