@@ -588,6 +588,7 @@ def forget(bank: Engine, agent_id: str, memory: Memory) -> None:
         )
     with bank.changing():
         bank.embedder.forget(memory.content)
+        bank.search.forget(agent_id)
         bank.ledger.purge([memory])
         if bank.folder is not None:
             bank.forgotten.append(memory)

@@ -74,6 +74,12 @@ class ColdSearch:
         self._make_room()
         return known.block
 
+    def forget(self, agent_id: str) -> None:
+        """Let go of an agent's columns: one of its memories was forgotten for good."""
+        for is_every in (True, False):
+            self._joined.pop((agent_id, is_every), None)
+        self._state.shelf.forget_listing(agent_id)
+
     def _read(self, agent_id: str, sequences: Sequence[int]) -> list[Record]:
         return [row.record for row in self._state.shelf.many(agent_id, sequences)]
 

@@ -185,6 +185,7 @@ class Ranker:
             self._boost_objects[tiers].tolist(),
             (scores + self.boost_array[tiers]).tolist(),
             repeat(None),
+            repeat(None),
             strict=False,
         )
         return list(map(tuple.__new__, repeat(Hit), fields))  # Hit(…), at half its cost

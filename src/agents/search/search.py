@@ -201,6 +201,10 @@ class Search:
             scores = [[hit.relevance_probability or 0.0 for hit in results[i]] for i in worded]
         return Accesses.of(list(zip(numbers, scores, strict=True)))._replace(members=list(worded))
 
+    def forget(self, agent_id: str) -> None:
+        """Keep nothing of an agent's cold memories: one of its memories was forgotten for good."""
+        self._cold.forget(agent_id)
+
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """How alike a query and each memory are, whatever other memories there are.
 

@@ -1,5 +1,6 @@
 """Cold memories in a search by meaning and by words."""
 
+import gc
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +11,7 @@ import pytest
 from hybrid import SMALL_TALK, Make, Ones, contents
 
 from agents import AgentMemory, InvalidInput, MemoryBank
+from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.store_sync import StoreSync
 
 
@@ -288,3 +290,19 @@ def test_mem0s_store_is_not_asked_for_an_agent_without_cold_memories(
         monkeypatch.delattr(StoreSync, "search")
         found = bank.agent("alice").search("mill", include_cold=True)
     assert contents(found) == ["the mill is old"]
+
+
+def test_a_forgotten_memory_is_in_no_columns_any_more(make: Make) -> None:
+    alice = make()
+    secret = alice.add("the cellar key is under the stone", temperature="cold")
+    assert alice.search("cellar key", include_cold=True)
+    assert _columns_with("cellar")
+    alice.forget(secret.id)
+    assert not _columns_with("cellar")
+
+
+def _columns_with(word: str) -> list[AgentColumns]:
+    gc.collect()
+    every = [each for each in gc.get_objects() if isinstance(each, AgentColumns)]
+    texts = ((own, memory.content) for own in every for memory in own.memories(range(own.size)))
+    return [own for own, text in texts if word in text]

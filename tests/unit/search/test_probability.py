@@ -69,7 +69,11 @@ def test_it_is_the_same_one_by_one_in_a_batch_explained_and_cold(
     bob = alice.engine.state.block("bob")
     assert not bob.size
     request = SearchRequest(
-        ["alice", "bob"], [QUERY] * 2, 10, only=Filter(min_probability=0.2), with_cold=True
+        ["alice", "bob"],
+        [QUERY] * 2,
+        10,
+        only=Filter(min_probability=0.2),
+        with_cold=temperature == "cold",
     )
     assert alice.engine.search.run(alice.engine.search.read(request)).hits[0] == one
     told = {each.memory.id: each for each in alice.explain(QUERY, 10, **options)}
