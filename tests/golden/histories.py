@@ -55,8 +55,9 @@ BANKS: dict[str, dict[str, Any]] = {
 }
 NEWER = {
     Status: ("clock", "embedder", "store", "groups", "session"),
-    **dict.fromkeys((Hit, Explanation, Finding), ("match",)),
-    Recall: ("matches", "likenesses"),
+    Finding: ("match",),
+    **dict.fromkeys((Hit, Explanation), ("match", "relevance_probability")),
+    Recall: ("matches", "likenesses", "probabilities"),
 }
 """Fields that results have got since the histories were recorded."""
 STEPS = 400
