@@ -281,11 +281,12 @@ def search(
             "id": shown_id(hit.memory.id),
             "score": round(hit.score, 4),
             **({"match": hit.match and round(hit.match, 4)} if min_score else {}),
-            **({} if min_probability is None else {"probability": hit.relevance_probability}),
+            **({} if chance is None else {"probability": round(chance, 4)}),
             "tier": TIER_NAMES[hit.memory.tier],
             "memory": hit.memory.content,
         }
         for hit in hits
+        for chance in [hit.relevance_probability]
     ]
     table(f"{agent} asks: {query}", rows)
     if hidden and len(hits) >= wanted and all(row["tier"] == "pinned" for row in rows):

@@ -263,8 +263,8 @@ def explained(
                 else {}
             ),
             **({"trust": each.trust} if is_trust_cut else {}),
-            **({"match": each.match and round(each.match, 4)} if is_matched else {}),
-            **({"probability": each.relevance_probability} if is_likely else {}),
+            **({"match": _rounded(each.match)} if is_matched else {}),
+            **({"probability": _rounded(each.relevance_probability)} if is_likely else {}),
             "boost": each.boost,
             "total": round(each.boosted_score, 4),
             "why": each.reason,
@@ -278,6 +278,10 @@ def explained(
     table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
     if len(shown) < len(answers) and not as_json:
         say(f"and {len(answers) - len(shown)} that were not candidates; --all lists them")
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
