@@ -176,15 +176,15 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the result is the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", metavar="DATA", type=Path, help="a file like locomo10.json")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     try:
-        conversations = locomo.read(options.data)
+        conversations = locomo.read(locomo.load(options.data), options.data)
     except BadData as reason:
         tell(f"probability: {reason}")
         return 2
@@ -244,6 +244,7 @@ def main() -> int:
             "adversarial (about the wrong person)": wrong,
             "asked of another conversation": unanswerable(conversations),
         }.items()
+        if values
     ]
     heads = ["min_probability", *(f"{limit:.2f}" for limit in limits)]
     table("Questions for which nothing is found", heads, rows)

@@ -41,6 +41,7 @@ SIZES = {
 OTHERS = {
     "llm_prompts": "needs a model, which make llm installs and asks",
     "load": "takes half a minute of the processor; test_load.py runs it",
+    "probability": "needs LoCoMo's file; test_quality_benchmark.py shows that it counts",
     "quality": "needs LoCoMo's file; test_quality_benchmark.py shows that it counts",
     "server_store": "needs servers, which make bench WHAT=server_store installs",
 }

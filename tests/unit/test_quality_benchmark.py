@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from banks import ROOT
@@ -481,3 +482,29 @@ def _assert_refused(quality: Any, path: Path, message: str, capsys: Any) -> None
     assert printed.err.count("\n") == 1
     assert str(path) in printed.err
     assert message in printed.err
+
+
+# Probabilities
+
+
+def test_the_benchmark_of_probabilities_counts_what_is_relevant(
+    write: Write, data: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    probability = _benchmark("probability")
+    data[1]["qa"].append({"question": "Who sold?", "evidence": ["D2:1"], "category": 5})
+    assert probability.main([str(write(data))]) == 0
+    told = capsys.readouterr().out
+    rows = {
+        line.split("│")[1].strip(): line.split("│")[2:] for line in told.splitlines() if "│" in line
+    }
+    assert rows["hybrid"][1].strip() == "0.500"  # two of six, and two of two
+    assert rows["adversarial (about the wrong person)"][0].strip() in ("0 %", "100 %")
+
+
+def test_a_calibration_error_is_the_distance_of_what_is_said_from_what_is_true() -> None:
+    probability = _benchmark("probability")
+    said, true = np.array([0.25, 0.25, 0.25, 0.25, 0.95, 0.95]), np.array([0, 0, 0, 1, 1, 1])
+    assert probability.error(said, true) == pytest.approx((4 * 0 + 2 * 0.05) / 6)
+    features = np.array([[0.0], [0.0], [1.0], [1.0]])
+    weights = probability.fit(features, np.array([0.0, 0.0, 1.0, 1.0]), np.full(4, 1000.0))
+    assert probability.apply(weights, features).round().tolist() == [0, 0, 1, 1]

@@ -318,7 +318,8 @@ def embedder(server: OpenAIServer, model: str = "m") -> dict[str, Any]:
 def test_any_mem0_embedder_works_by_config_and_is_asked_once_for_a_text(tmp_path: Path) -> None:
     manual = {"sync": "manual"}
     with OpenAIServer() as server:
-        with MemoryBank.open(tmp_path, embedder=embedder(server), storage=manual) as bank:
+        plain = {"retrieval": {"sif": 0}}  # else a query is asked without the words of all
+        with MemoryBank.open(tmp_path, plain, embedder=embedder(server), storage=manual) as bank:
             alice = bank.agent("alice")
             alice.add_many([f"memory {n}" for n in range(150)])
             assert alice.search("memory 7", limit=1)[0].memory.content == "memory 7"
