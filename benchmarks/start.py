@@ -42,7 +42,7 @@ def commands(bank: Path) -> dict[str, list[str]]:
         "tiermem search": [TIERMEM, "search", *own, "which bridge is closed?"],
         "tiermem status": [TIERMEM, "status", str(bank)],
         "tiermem show": [TIERMEM, "show", *own],
-        "tiermem tiers": [TIERMEM, "tiers", str(bank)],
+        "tiermem status --tiers": [TIERMEM, "status", str(bank), "--tiers"],
     }
 
 

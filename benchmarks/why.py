@@ -25,9 +25,9 @@ def _bytes(bank: Any) -> int:
 
 def measure(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
     """Ticks of both markets in turns."""
-    from tiermem.simulation.tick import loop as module
+    from tiermem.simulation.tick import minds as module
 
-    # A tick without a log is known to the loop: the tick before the first one has none.
+    # A tick without a log is known: the tick before the first one has none.
     kinds: dict[str, Any] = {"log": module.DecisionLog, "none": lambda *_: None}
     markets = {name: _market(folder / name, agents) for name in kinds}
 
