@@ -361,12 +361,9 @@ def _score_group(
     for place, (scope, size, member) in enumerate(zip(own_scopes, sizes, members, strict=True)):
         if scope is not None:
             row = scores[place, :size]
-            own = evidence.get(member)
-            if own is None:
-                own = row.copy()
             if scope.min_score > 0.0:
-                matches[place] = own
-            scope.leave_out(row, own, chances.get(place))
+                matches[place] = evidence.get(member, row.copy())
+            scope.leave_out(row, matches.get(place, row), chances.get(place))
     tiers = table.tiers
     return Scored(
         members,
