@@ -283,6 +283,7 @@ def _purge(bank: Engine, deleted_before: int) -> None:
     chunks = [memory for memories in gone.values() for memory in memories if is_of_note(memory)]
     kept = bank.ledger.kept_chunks(chunks)
     for agent_id, memories in gone.items():
+        bank.search.forget(agent_id)
         is_kept = [
             is_of_note(memory) and (agent_id, memory.sequence) in kept for memory in memories
         ]

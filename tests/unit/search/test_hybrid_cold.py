@@ -11,6 +11,7 @@ import pytest
 from hybrid import SMALL_TALK, Make, Ones, contents
 
 from agents import AgentMemory, InvalidInput, MemoryBank
+from agents.engine import clock
 from agents.storage.columns.agent_columns import AgentColumns
 from agents.storage.store_sync import StoreSync
 
@@ -292,12 +293,17 @@ def test_mem0s_store_is_not_asked_for_an_agent_without_cold_memories(
     assert contents(found) == ["the mill is old"]
 
 
-def test_a_forgotten_memory_is_in_no_columns_any_more(make: Make) -> None:
-    alice = make()
+@pytest.mark.parametrize("how", ["forgotten", "deleted"])
+def test_a_purged_memory_is_in_no_columns_any_more(make: Make, how: str) -> None:
+    alice = make(retention={"grace": 1})
     secret = alice.add("the cellar key is under the stone", temperature="cold")
     assert alice.search("cellar key", include_cold=True)
     assert _columns_with("cellar")
-    alice.forget(secret.id)
+    if how == "forgotten":
+        alice.forget(secret.id)
+    else:
+        alice.delete(secret.id)
+        clock.pass_time(alice.engine, 3)
     assert not _columns_with("cellar")
 
 
