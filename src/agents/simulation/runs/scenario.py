@@ -36,6 +36,7 @@ from ..tick.user_code import where_in
 from ..worlds import WORLDS
 from ..worlds.outside import Outside, check_inside, is_outside
 from .budget import check_prices
+from .live import HERE, is_live, live
 from .personas import persona_file, personas_of, read_text, template_file
 
 _PACKAGE = __name__.partition(".")[0]
@@ -256,7 +257,8 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
 def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
     """The user's own files that the settings name: modules, what these import, and a table."""
     names = (settings.simulation.world, settings.simulation.policy)
-    modules = [name.partition(":")[0] for name in names if name and ":" in name]
+    own = [name for name in names if name and ":" in name and not is_live(name)]
+    modules = [name.partition(":")[0] for name in own]
     code: dict[str, Path] = {}
     for module in dict.fromkeys(modules):
         folder = next((folder for folder in folders if _has(folder, module)), None)
@@ -273,6 +275,8 @@ def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
 
 def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, ...]) -> Any:
     module_name, _, class_name = name.partition(":")
+    if module_name == HERE:
+        return _call(f"{key}_options", live(key, class_name), dict(options))
     module = _import(key, module_name, folders)
     made = getattr(module, class_name, None)
     if not inspect.isclass(made):

@@ -1,0 +1,56 @@
+"""Worlds and programs that are given as objects: the names by which settings say them.
+
+What a module has is named ``module:Name``, and a run copies the module: every process can run it
+again. What only this process has, because it was made in a notebook, in the script itself or in a
+function, is named ``here:Name``.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...errors import ConfigError
+
+HERE = "here"
+"""Stands in the place of a module."""
+
+_live: dict[str, Any] = {}
+"""What was given in this process; the newest of a name."""
+
+
+def name_of(thing: Any) -> tuple[str, Path | None]:
+    """The name of a class or function in settings, and the folder of its module if it is the
+    user's own.
+    """
+    name, module = getattr(thing, "__qualname__", ""), sys.modules.get(thing.__module__)
+    is_of_module = "." not in name and getattr(module, name, None) is thing
+    if not is_of_module or module is None or module.__name__ == "__main__":
+        name = getattr(thing, "__name__", type(thing).__name__)
+        _live[name] = thing
+        return f"{HERE}:{name}", None
+    return f"{module.__name__}:{name}", _folder_of(module)
+
+
+def live(key: str, name: str) -> Any:
+    """What was given by this name in this process; :class:`ConfigError` in any other."""
+    if name not in _live:
+        raise ConfigError(
+            f"{key}: {name} was made in the program or notebook that made the run, and is not here",
+            hint="run it again there; or put it into a module of its own, so that every process "
+            "can import it",
+        )
+    return _live[name]
+
+
+def is_live(name: str | None) -> bool:
+    """Whether only this process has what settings name so."""
+    return name is not None and name.startswith(f"{HERE}:")
+
+
+def _folder_of(module: Any) -> Path | None:
+    """The folder from which a module is imported; None for an installed one."""
+    file = getattr(module, "__file__", None)
+    if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
+        return None
+    depth = module.__name__.count(".") + (Path(file).name == "__init__.py")
+    return Path(file).absolute().parents[depth]
