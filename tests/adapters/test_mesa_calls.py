@@ -11,7 +11,7 @@ from mesa_models import Town, Walker, walked
 
 from agents.simulation.kept_ticks import ticks_of
 from tiermem import AgentMemory, InvalidContent, InvalidInput, InvalidMetadata
-from tiermem.mesa.memories import READS, SOCIAL_READS, KeptMemories
+from tiermem.simulation.runs.model_memory import READS, SOCIAL_READS, KeptMemories
 
 
 def first(town: Town) -> Walker:

@@ -47,4 +47,4 @@ def test_the_page_names_what_the_module_gives() -> None:
         assert name in PAGE
     methods = re.findall(r"agent\.memory\.(\w+)", PAGE)
     assert {"add", "recalled", "text", "search", "kept"} <= {*methods}
-    assert all(hasattr(tiermem.mesa.MesaMemory, name) for name in methods)
+    assert all(hasattr(tiermem.mesa.ModelMemory, name) for name in methods)

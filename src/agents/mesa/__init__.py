@@ -1,6 +1,7 @@
 """Memory for the agents of a Mesa model: see docs/howto/mesa.md."""
 
-from .memories import Memories, MesaMemory
+from ..simulation.runs.model_memory import ModelMemory
+from .memories import Memories
 from .page import make_memory_component
 
-__all__ = ["Memories", "MesaMemory", "make_memory_component"]
+__all__ = ["Memories", "ModelMemory", "make_memory_component"]

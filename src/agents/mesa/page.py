@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import BankClosed
 from ..memory.context import one_line
 from ..memory.tiers import TIER_NAMES
-from .memories import MesaMemory
+from ..simulation.runs.model_memory import ModelMemory
 
 
 def make_memory_component(most: int = 50) -> Callable[[Any], Any]:
@@ -40,19 +40,19 @@ def make_memory_component(most: int = 50) -> Callable[[Any], Any]:
     return MemoryPage  # type: ignore[no-any-return]
 
 
-def _memory_of(agent: Any) -> MesaMemory | None:
+def _memory_of(agent: Any) -> ModelMemory | None:
     memory = getattr(agent, "memory", None)
-    return memory if isinstance(memory, MesaMemory) else None
+    return memory if isinstance(memory, ModelMemory) else None
 
 
-def _given_rows(memory: MesaMemory) -> list[tuple[str, str, str]]:
+def _given_rows(memory: ModelMemory) -> list[tuple[str, str, str]]:
     return [
         (TIER_NAMES[hit.memory.tier], f"{hit.score:.2f}", one_line(hit.memory.content))
         for hit in memory.recalled
     ]
 
 
-def _rows(memory: MesaMemory, most: int) -> list[tuple[str, str, str]]:
+def _rows(memory: ModelMemory, most: int) -> list[tuple[str, str, str]]:
     try:
         kept = memory.kept.all()
     except BankClosed:

@@ -7,6 +7,7 @@ function, is named ``here:Name``.
 
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ...errors import ConfigError
@@ -47,9 +48,9 @@ def is_live(name: str | None) -> bool:
     return name is not None and name.startswith(f"{HERE}:")
 
 
-def _folder_of(module: Any) -> Path | None:
+def _folder_of(module: ModuleType) -> Path | None:
     """The folder from which a module is imported; None for an installed one."""
-    file = getattr(module, "__file__", None)
+    file = module.__file__
     if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
         return None
     depth = module.__name__.count(".") + (Path(file).name == "__init__.py")
