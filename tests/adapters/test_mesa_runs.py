@@ -241,7 +241,7 @@ def test_what_only_the_model_can_do_is_refused(
     code, _, error = tiermem(command[0], folder, *command[1:])
     assert code
     assert "Mesa" in error
-    assert "run the program again" in error
+    assert "run the program by tiermem.experiment()" in error
     assert not Path("other").exists()
     assert not (folder / "report.html").exists()
     assert json.loads(tiermem("show", folder, "--tick", 3, "--json")[1])

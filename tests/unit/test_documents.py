@@ -31,7 +31,7 @@ from tiermem.simulation import (
     World,
 )
 from tiermem.simulation.policies.interview import read_questions
-from tiermem.simulation.runs.branch import read_edits
+from tiermem.simulation.runs.edits import read_edits
 from tiermem.simulation.runs.scenario import check_scenario, try_world
 from tiermem.simulation.sweeps.fit import read_data, read_fit
 from tiermem.simulation.sweeps.sweep import read_sweep

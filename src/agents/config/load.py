@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     *((section, "provider", "config") for section in WITH_PROVIDER),
     ("simulation", "world", "world_options"),
+    ("simulation", "model", "world_options"),
     ("simulation", "policy", "policy_options"),
 )
 

@@ -698,8 +698,11 @@ class SimulationSettings:
     """market, household, rumor, site, town, minority, helping, or a class of your own as
     module:Class, found beside the scenario's file or installed. null: these settings are no
     scenario."""
+    model: str | None = None
+    """In the place of a world: a program of your own, such as a Mesa model, as module:function or
+    module:Class. It is made with the seed and world_options, and steps itself."""
     world_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Passed to the world as keyword arguments."""
+    """Passed to the world or the model as keyword arguments."""
     agents: (
         Annotated[int, Within(1, 1_000_000)] | Annotated[tuple[str, ...], Items(1, all_differ=True)]
     ) = 10

@@ -224,6 +224,14 @@ class Engine(OneWriter):
             parts.callback(self.ledger.close)
             parts.callback(self.store.close, keep=not self.ledger.is_broken)
 
+    def exchange(self, other: "Engine") -> None:
+        """Go on as ``other``, and let ``other`` go on as this: whoever holds one has the other's
+        memories. The caller sees to it that neither is in a transaction.
+        """
+        self.__dict__, other.__dict__ = other.__dict__, self.__dict__
+        for each in (self, other):
+            (_with_files.add if each.lock is not None else _with_files.discard)(each)
+
     def record_head(self) -> None:
         """Keep beside the journal what its last commit is."""
         journal = self.journal

@@ -19,6 +19,7 @@ from ..packages import needed
 from ..simulation.runs.driven_run import OutsideRun, Tick
 from ..simulation.runs.model_memory import ModelMemory, refuse_copies
 from ..simulation.runs.outputs import TICK
+from ..simulation.runs.run import finish_outside
 from ..simulation.worlds.outside import OUTSIDE
 
 if TYPE_CHECKING:
@@ -87,8 +88,9 @@ class Memories:
         place = folder(self.seed) if callable(folder) else folder
         path = None if place is None else Path(place)
         self._run = OutsideRun.create(path, settings, self._numbers, replace=replace)
-        # With the run, the finalizer would keep the model alive.
-        finalize(self, MemoryBank.close, self._run.bank, sync=False)
+        if not self._run.is_lent:
+            # With the run, the finalizer would keep the model alive.
+            finalize(self, MemoryBank.close, self._run.bank, sync=False)
         self._register = model.register_agent
         model.register_agent = self._registered
         model.__getstate__ = refuse_copies  # copy.copy() copies no attribute: none refuses it
@@ -171,7 +173,7 @@ class Memories:
         Without it, the run has all its steps, and ``tiermem report RUN`` writes the rest.
         """
         self._welcome()
-        return self._run.close(report=report)
+        return finish_outside(self._run, report=report)
 
     # Inside
 

@@ -1,19 +1,28 @@
-"""The laws of the world that a scenario names: ``tiermem world check``."""
+"""The laws of the world or the program that a scenario names: ``tiermem world check``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import SkipTest
 
+from ..bank.memory_bank import MemoryBank
 from ..config.load import load_settings
 from ..config.settings import Settings
 from ..errors import ConfigError, TierMemError
 from ..simulation.policies.cassette import Cassette
 from ..simulation.protocols import Persona, Policy, World
 from ..simulation.runs.personas import personas_of
-from ..simulation.runs.scenario import check_scenario, first_memories, make_policy, make_world
+from ..simulation.runs.programs import ProgramLoop
+from ..simulation.runs.scenario import (
+    check_scenario,
+    first_memories,
+    function_of,
+    make_policy,
+    make_world,
+)
+from ..simulation.worlds.outside import Outside
 from .laws import BrokenLaw, DoesNotApply, laws_of
-from .world_laws import WorldLaws
+from .world_laws import RepeatLaws, Story, Ticks, WorldLaws, files_of
 
 
 class Findings(NamedTuple):
@@ -64,6 +73,43 @@ class ScenarioLaws(WorldLaws):
         return [self._place]
 
 
+class ProgramLaws(RepeatLaws):
+    """Laws for the program that a scenario names, whose module is in a folder."""
+
+    def __init__(self, scenario: Mapping[str, Any], place: str) -> None:
+        self._scenario, self._place = load_settings(dict(scenario)), Path(place)
+        self.ticks = self._scenario.simulation.ticks
+        self._told = {}
+
+    def given(self) -> dict[str, Any]:
+        """The scenario and the folder."""
+        return {"scenario": self._scenario.to_dict(), "place": str(self._place)}
+
+    def bank_settings(self) -> Settings:
+        """The scenario itself."""
+        return self._scenario
+
+    def places(self) -> list[Path]:
+        """The folder of the scenario."""
+        return [self._place]
+
+    def own_files(self) -> set[str]:
+        """The file of the function that makes the program."""
+        make = function_of("simulation.model", str(self._scenario.simulation.model), self.places())
+        return files_of(make)
+
+    def loop(self, bank: MemoryBank) -> Ticks:
+        """A loop on an empty bank."""
+        settings, place = self._scenario, self._place
+        loop = ProgramLoop(bank, Outside(), settings, {}, place, [place])
+        loop.begin()
+        return loop
+
+    def two_stories_and_one_anew(self) -> list[Story]:
+        """Three runs in this process."""
+        return [self.story() for _ in range(3)]
+
+
 def check_world(settings: Settings, place: Path) -> Findings:
     """Try the world that the settings name; its module is in the folder ``place``, or installed.
 
@@ -82,12 +128,13 @@ def check_world(settings: Settings, place: Path) -> Findings:
     # mem0's store says nothing about a world.
     settings = load_settings(settings, overrides={"storage.sync": "manual"})
     check_scenario(settings, [place])
-    return _found(ScenarioLaws(settings.to_dict(), str(place)))
+    kind = ScenarioLaws if settings.simulation.model is None else ProgramLaws
+    return _found(kind(settings.to_dict(), str(place)))
 
 
-def _found(laws: ScenarioLaws) -> Findings:
+def _found(laws: ScenarioLaws | ProgramLaws) -> Findings:
     findings, left_out = Findings([], [], []), []
-    for name in laws_of(WorldLaws):
+    for name in laws_of(type(laws)):
         test = getattr(laws, name)
         try:
             test()
@@ -105,6 +152,8 @@ def _found(laws: ScenarioLaws) -> Findings:
         findings.problems.append(
             f"not tried, because no two runs are the same: {'; '.join(left_out)}"
         )
+    if isinstance(laws, ProgramLaws):
+        return findings
     if not findings.problems and (warning := laws.told("shared_draws")):
         findings.warnings.append(warning)
     return findings

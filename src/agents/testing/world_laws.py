@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from unittest import SkipTest
 
 from ..bank.memory_bank import MemoryBank
@@ -36,6 +36,13 @@ _LONGEST = 80
 
 Story = dict[str, Any]
 """The records of a run's ticks, its memories, and its last world, as JSON values."""
+
+
+class Ticks(Protocol):
+    """What makes the ticks of a run."""
+
+    def tick(self) -> dict[str, Any]:
+        """Make one tick, and give its record."""
 
 
 class Play:
@@ -77,7 +84,7 @@ class Play:
         """Who the agents are; nobody has a persona by default."""
         return {}
 
-    def loop(self, bank: MemoryBank) -> Loop:
+    def loop(self, bank: MemoryBank) -> Ticks:
         """A loop on the bank, at its beginning or where the last loop stopped."""
         world = self.world()
         loop = Loop(bank, world, self.policy(world), list(self.agents), personas=self.personas())
@@ -87,6 +94,11 @@ class Play:
     def places(self) -> list[Path]:
         """The folders of the user's own code."""
         return [Path(file_of(type(self))).parent]
+
+    def own_files(self) -> set[str]:
+        """The files of the user's world and policy."""
+        world = self.world()
+        return files_of(world) | files_of(self.policy(world))
 
     def story(self, anew: Iterable[int] = ()) -> Story:
         """A run in memory; after each tick in ``anew``, the world and the policy are made anew."""
@@ -125,8 +137,7 @@ class Play:
             return not ours and any(map(path.is_relative_to, places))
 
         with watched(is_own, environment=True) as found:
-            world = self.world()
-            files |= files_of(world) | files_of(self.policy(world))
+            files |= self.own_files()
             told = self.story()
         return told, [
             f"{_shown(file, places)}, line {line}: {what}" for file, line, what in sorted(found)
@@ -140,7 +151,56 @@ class Play:
         return self._told[key]
 
 
-class WorldLaws(Play):
+class RepeatLaws(Play):
+    """What holds for all that can be played again: nothing but the seed decides."""
+
+    @law
+    def test_no_line_reads_a_clock_or_draws_unseeded_numbers(self) -> None:
+        """no call of a clock, of the environment or of unseeded randomness in its code"""
+        lines = self.told("watched_story", 2)[1]
+        must(not lines, "\n".join(lines))
+
+    @law
+    def test_the_same_seed_gives_the_same_run(self) -> None:
+        """the same seed twice in one process"""
+        first, second, _ = self._twice()
+        _same(first, second, "the second run of the same seed in one process is another")
+
+    @law
+    def test_another_hash_seed_gives_the_same_run(self) -> None:
+        """another PYTHONHASHSEED, in another process"""
+        _same(
+            self._first(),
+            self.told("watched_story", 2)[0],
+            "with another PYTHONHASHSEED, in another process, the run is another: does the order "
+            "of a set decide?",
+        )
+
+    def two_stories_and_one_anew(self) -> list[Story]:
+        """Two runs in this process, and one whose world is made anew again and again."""
+        return [self.story(), self.story(), self.story(self._breaks())]
+
+    def _twice(self) -> tuple[Story, Story, Story]:
+        first, second, anew = self.told("two_stories_and_one_anew")
+        return first, second, anew
+
+    def _first(self) -> Story:
+        """A run of the seed, with which others can be compared."""
+        first, second, _ = self._twice()
+        if difference(first, second) is not None:
+            raise SkipTest("no two runs are the same")
+        return first
+
+    def _breaks(self) -> list[int]:
+        """Some ticks in which a world is made anew, drawn from the seed."""
+        settings = self.bank_settings()
+        ticks = range(1, self.ticks)
+        streams = Streams(settings.seed, ())
+        streams.begin(0)
+        return sorted(streams.world.sample(ticks, min(5, len(ticks))))
+
+
+class WorldLaws(RepeatLaws):
     """The laws of a world: ``class TestMine(WorldLaws)`` with ``make``, and ``make_policy``.
 
     The class is at the top of a module, because other processes import it.
@@ -169,28 +229,6 @@ class WorldLaws(Play):
         return self.make_policy(world)
 
     @law
-    def test_no_line_reads_a_clock_or_draws_unseeded_numbers(self) -> None:
-        """no call of a clock, of the environment or of unseeded randomness in its code"""
-        lines = self.told("watched_story", 2)[1]
-        must(not lines, "\n".join(lines))
-
-    @law
-    def test_the_same_seed_gives_the_same_run(self) -> None:
-        """the same seed twice in one process"""
-        first, second, _ = self._twice()
-        _same(first, second, "the second run of the same seed in one process is another")
-
-    @law
-    def test_another_hash_seed_gives_the_same_run(self) -> None:
-        """another PYTHONHASHSEED, in another process"""
-        _same(
-            self._first(),
-            self.told("watched_story", 2)[0],
-            "with another PYTHONHASHSEED, in another process, the run is another: does the order "
-            "of a set decide?",
-        )
-
-    @law
     def test_a_world_made_anew_from_its_state_goes_on_alike(self) -> None:
         """get_state() and set_state() of a new world after some ticks"""
         first, ticks = self._first(), ", ".join(map(str, self._breaks()))
@@ -212,10 +250,6 @@ class WorldLaws(Play):
             f"killed with SIGKILL after tick {begun} and resumed, the run is another: does "
             "get_state() leave something out?",
         )
-
-    def two_stories_and_one_anew(self) -> list[Story]:
-        """Two runs in this process, and one whose world is made anew again and again."""
-        return [self.story(), self.story(), self.story(self._breaks())]
 
     def run_to_be_killed(self, place: str) -> None:
         """A run in a folder, which waits before its last tick."""
@@ -246,25 +280,6 @@ class WorldLaws(Play):
             begun, story = elsewhere(self, "resumed", place=place)
         return begun, story
 
-    def _twice(self) -> tuple[Story, Story, Story]:
-        first, second, anew = self.told("two_stories_and_one_anew")
-        return first, second, anew
-
-    def _first(self) -> Story:
-        """A run of the seed, with which others can be compared."""
-        first, second, _ = self._twice()
-        if difference(first, second) is not None:
-            raise SkipTest("no two runs are the same")
-        return first
-
-    def _breaks(self) -> list[int]:
-        """Some ticks in which a world is made anew, drawn from the seed."""
-        settings = self.bank_settings()
-        ticks = range(1, self.ticks)
-        streams = Streams(settings.seed, ())
-        streams.begin(0)
-        return sorted(streams.world.sample(ticks, min(5, len(ticks))))
-
 
 def _same(first: Story, other: Story, problem: str) -> None:
     found = difference(first, other)
@@ -272,8 +287,9 @@ def _same(first: Story, other: Story, problem: str) -> None:
 
 
 def files_of(made: object) -> set[str]:
-    """The files of an object's methods."""
-    methods = [each for part in type(made).__mro__ for each in vars(part).values()]
+    """The files of a function, or of the methods of a class or an object."""
+    parts = made.__mro__ if isinstance(made, type) else type(made).__mro__
+    methods = [made, *(each for part in parts for each in vars(part).values())]
     return {each.__code__.co_filename for each in methods if hasattr(each, "__code__")}
 
 

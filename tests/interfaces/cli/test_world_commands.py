@@ -191,7 +191,7 @@ def test_a_world_that_raises_is_three_lines(tiermem: Command, here: Path) -> Non
     ("arguments", "part"),
     [
         (["world", "check", "nowhere:World"], "nowhere can't be imported"),
-        (["world", "check", "counter:Nothing"], "counter has no class 'Nothing'"),
+        (["world", "check", "counter:Nothing"], "counter has no function or class 'Nothing'"),
         (["world", "check", "counter:Adds"], "counter:Adds has no setup"),
         (["world", "check", "nonsense"], "there is no world 'nonsense'"),
         (["world", "check", "counter:Counter"], "Counter has no rules()"),

@@ -14,8 +14,9 @@ from agents.errors import RunError
 from agents.interfaces.inspector import comparing
 from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import CantTell, NotThere, WrongParameter
-from agents.simulation.runs.branch import branch, read_edits
+from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import compare_runs
+from agents.simulation.runs.edits import read_edits
 from agents.simulation.runs.placement import LOCAL
 from agents.simulation.runs.run import Run
 from agents.simulation.sweeps.run_sweep import run_all, write_results

@@ -84,7 +84,7 @@ def test_a_program_may_observe_and_do_the_same_again(tmp_path: Path) -> None:
             run.observe("alice", ("alice", "It rains"))
             run.do("alice", Action("walk"), ("alice", "I walked"))
             run.do("alice", Action("run"), ("alice", f"I ran {tick}"))
-    run.close(report=False)
+    run.close()
     found = decision(tmp_path / "run", "alice", 3)
     assert (found.observed, [deed.text for deed in found.did]) == (
         "It rains",

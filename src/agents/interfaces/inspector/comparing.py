@@ -13,8 +13,9 @@ from ...config.yaml_files import to_yaml
 from ...errors import RunError, TierMemError
 from ...memory.records import Memory
 from ...simulation.effects.interventions import branch_with, read_intervention
-from ...simulation.runs.branch import changed_settings, read_edits
+from ...simulation.runs.branch import changed_settings
 from ...simulation.runs.compare import only_in
+from ...simulation.runs.edits import read_edits
 from ...simulation.runs.run import Run
 from ...storage.files import TemporaryFolder
 from .agent_view import agent_at, memory_row
@@ -224,6 +225,7 @@ def branched(run: Inspected, given: Parameters, is_stopped: Callable[[], bool]) 
         never_heard=_values(options, "never-heard"),
         block=_values(options, "block"),
         pin=_values(options, "pin"),
+        call=_values(options, "call"),
     )
     if _MAKE_ONLY in options:
         return out

@@ -306,6 +306,7 @@ def effect(
     block: Texts = (),
     pin: Texts = (),
     set: Texts = (),  # noqa: A002 - the name of the option on the command line
+    call: Texts = (),
     seeds: int = 1,
     futures: int = 1,
     metrics: Sequence[str] = (),
@@ -328,6 +329,7 @@ def effect(
     intervention = read_intervention(
         folder, at, forget=one_or_more(forget), never_heard=one_or_more(never_heard),
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
+        call=one_or_more(call),
     )  # fmt: skip
     _check_numbers(folder, seeds, futures, out, offline)
     check_metrics(folder, metrics)

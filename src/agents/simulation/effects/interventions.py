@@ -70,6 +70,8 @@ class Intervention(NamedTuple):
     pin: tuple[Target, ...] = ()
     block: tuple[tuple[str, str], ...] = ()
     assignments: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
+    """Functions that change the program, as ``module:function``."""
     secrets: tuple[str, ...] = ()
 
     def in_run(self, folder: Path) -> Change:
@@ -78,7 +80,6 @@ class Intervention(NamedTuple):
             return self._in_run(run)
 
     def _in_run(self, run: RunRecord) -> Change:
-        settings = run.settings
         born = [_birth(run, target) for target in self.never_heard]
         at = self.at if self.at is not None else min((max(b.tick - 1, 0) for b in born), default=0)
         edits, rules, words = [], [], []
@@ -100,7 +101,7 @@ class Intervention(NamedTuple):
             with run.bank(at) as bank:
                 for do, targets in (("forget", self.forget), ("pin", self.pin)):
                     for target in targets:
-                        agent, identifier, text = _held(bank, settings, target)
+                        agent, identifier, text = _held(bank, run, target)
                         if do == "pin" and bank.agent(agent).get(identifier).tier is Tier.PINNED:
                             raise RunError(
                                 f"{agent} has {short(text)!r} pinned already after tick {at}",
@@ -111,6 +112,9 @@ class Intervention(NamedTuple):
         for speaker, listener in self.block:
             rules.append({"do": "block", "from": speaker, "to": listener, "after": at})
             words.append(f"what {speaker} says does not reach {listener} after tick {at}")
+        for function in self.call:
+            rules.append({"do": "call", "function": function, "after": at})
+            words.append(f"{function} changes the program after tick {at}")
         words += [f"{each} after tick {at}" for each in self.assignments]
         return Change(at, tuple(edits), tuple(rules), self.assignments, tuple(words), self.secrets)
 
@@ -124,6 +128,7 @@ def read_intervention(
     pin: Iterable[str] = (),
     block: Iterable[str] = (),
     assignments: Iterable[str] = (),
+    call: Iterable[str] = (),
 ) -> Intervention:
     """What a user asks for: a memory as ``AGENT:ID`` or ``AGENT:part of its text``.
 
@@ -152,14 +157,15 @@ def read_intervention(
             tuple(_target(folder, run, text) for text in forget),
             never,
             tuple(_target(folder, run, text) for text in pin),
-            tuple(_pair(settings, text) for text in block),
+            tuple(_pair(run.agents, text) for text in block),
             changes,
+            tuple(call),
             secrets,
         )
-    if not any(made[1:6]):
+    if not any(made[1:7]):
         raise InvalidInput(
             "an experiment changes something",
-            hint="name it with --forget, --never-heard, --block, --pin or --set",
+            hint="name it with --forget, --never-heard, --block, --pin, --set or --call",
         )
     if at is None and not never:
         raise InvalidInput(
@@ -189,13 +195,14 @@ def branch_with(
     never_heard: Sequence[str] = (),
     block: Sequence[str] = (),
     pin: Sequence[str] = (),
+    call: Sequence[str] = (),
     force: bool = False,
 ) -> None:
     """Make a branch of a run with settings, edits, and what :func:`read_intervention` reads."""
     rules: Sequence[Mapping[str, Any]] = ()
-    if forget or never_heard or block or pin:
+    if forget or never_heard or block or pin or call:
         asked = read_intervention(
-            folder, at, forget=forget, never_heard=never_heard, block=block, pin=pin
+            folder, at, forget=forget, never_heard=never_heard, block=block, pin=pin, call=call
         ).in_run(folder)
         edits, rules = [*edits, *asked.edits], asked.rules
     branch(folder, at, out, assignments=assignments, edits=edits, rules=rules, force=force)
@@ -242,8 +249,7 @@ def _target(folder: Path, run: RunRecord, text: str) -> Target:
     )
 
 
-def _pair(settings: Settings, text: str) -> tuple[str, str]:
-    known = settings.simulation.agent_ids()
+def _pair(known: Sequence[str], text: str) -> tuple[str, str]:
     for arrow in _ARROWS:
         speaker, found, listener = text.partition(arrow)
         if found and listener.strip() in known and speaker.strip() not in ("", listener.strip()):
@@ -290,9 +296,9 @@ def _birth(run: RunRecord, target: Target) -> _Birth:
     return min(fitting, key=lambda birth: abs(birth.tick - near))
 
 
-def _held(bank: MemoryBank, settings: Settings, target: Target) -> tuple[str, str, str]:
+def _held(bank: MemoryBank, run: RunRecord, target: Target) -> tuple[str, str, str]:
     """Agent, id and text of a memory that somebody has after the bank's tick."""
-    fits, names = target.in_run(settings), list(settings.simulation.agent_ids())
+    fits, names = target.in_run(run.settings), run.agents
     if target.agent != ANYBODY:
         names = [target.agent]
     fitting = [

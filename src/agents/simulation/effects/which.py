@@ -11,7 +11,7 @@ from ...memory.records import id_prefix, memory_id
 from ...storage.files import make_folder
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED
-from ..runs.record import RunRecord, last_tick
+from ..runs.record import RunRecord, agents_of_run, last_tick
 from ..runs.trust import check_run
 from ..statistics import differences
 from ..workers.carriers import KILLED
@@ -203,7 +203,7 @@ def _check(
     check_run(run, settings, is_parent=True)
     check_metrics(run, [metric])
     check_at(run, at, last_tick(run))
-    if agent is not None and agent not in settings.simulation.agent_ids():
+    if agent is not None and agent not in agents_of_run(run):
         raise InvalidInput(f"{run} has no agent {agent!r:.60}", hint="tiermem show lists them")
     check_numbers(budget=budget, futures=futures)
 

@@ -98,7 +98,7 @@ def _of_run(folder: Path) -> Study:
     return Study(
         name=folder.absolute().name,
         settings=settings,
-        source=source_of(settings.simulation.world, folder / "code"),
+        source=source_of(settings.simulation.model or settings.simulation.world, folder / "code"),
         version=str(about.get("tiermem", "")),
         tables={"metrics": metrics, "ticks": ticks},
         figures=charts,
@@ -128,7 +128,9 @@ def _of_sweep(folder: Path) -> Study:
     return Study(
         name=sweep.name,
         settings=sweep.settings,
-        source=source_of(sweep.settings.simulation.world, first / "code"),
+        source=source_of(
+            sweep.settings.simulation.model or sweep.settings.simulation.world, first / "code"
+        ),
         version=version,
         tables=sweep.tables,
         figures=charts,

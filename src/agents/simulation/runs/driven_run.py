@@ -5,33 +5,42 @@ remember. As in every run, one commit holds everything of a tick, and what is re
 is found from the next tick on.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, final
 from weakref import WeakValueDictionary
 
 from ...bank.memory_bank import MemoryBank
+from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import BankClosed, InvalidInput, RunError, SimulationError
-from ...memory.records import Hits
+from ...memory.records import Hits, Memory
 from ...memory.requests import check_agent_id, check_new, plain_scalar
+from ...memory.sources import source_of
 from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
+from ..tick.branch_rules import NO_RULES, BranchRules
 from ..tick.decision_log import DONE, FAILED, DecisionLog
 from ..tick.given import given_hits
 from ..tick.minds import do_what_is_due, record_tick, tick_counts
 from ..tick.remember import Item, Recorder
 from ..tick.user_code import check_number
 from ..worlds.outside import Outside
+from .compare import flat
 from .folder import FORMAT, make_folder
 from .outputs import summary_of
-from .run import Run
 from .scenario import check_repeatable
 
 _open = WeakValueDictionary[Path, "OutsideRun"]()
 """The runs of this process that are open, by their folder."""
+
+_lent: ContextVar["OutsideRun | None"] = ContextVar("_lent", default=None)
+"""The run of a program that TierMem makes, while it is made: it records there."""
+_OF_RUNS = ("seed", "simulation", "checkpoint", "storage", "store")
+"""The sections of the settings that a program does not know when it is made again."""
 
 
 class _Done(NamedTuple):
@@ -63,12 +72,22 @@ class OutsideRun:
         self, folder: Path | None, bank: MemoryBank, metrics: Callable[[], Mapping[str, object]]
     ) -> None:
         """Callers use :meth:`create`."""
-        self._summary: dict[str, Any] = {}
+        self.summary: dict[str, Any] = {}
+        """What the run came to, once it is closed."""
         self.folder = folder
         self.bank = bank
         self.record: dict[str, Any] = {}
         """The record of the last tick."""
+        self.rules: BranchRules = NO_RULES
+        """What is kept from agents."""
+        self.state: dict[str, Any] = {}
+        """The agents and the metrics after the last tick, as the run keeps them."""
+        self.is_lent = False
+        """Whether somebody else made the run, and ends it."""
+        self.is_taken = False
+        """Whether a program that was lent the run makes its ticks itself."""
         self._metrics = metrics
+        self._own_state: Callable[[], Any] | None = None
         self._agents: dict[str, None] = {}
         self._doings: dict[str, _AgentTick] = {}
         self._answers: list[tuple[str, Answer]] = []
@@ -87,9 +106,14 @@ class OutsideRun:
         """A new run in a folder that does not exist yet, or in memory alone.
 
         ``metrics`` gives the numbers that describe the program's world after a tick. With
-        ``replace``, the new run replaces a run that has this folder.
+        ``replace``, the new run replaces a run that has this folder. A program that TierMem makes
+        gets the run that it was lent.
         """
         check_repeatable(settings)
+        lent = _lent.get()
+        if isinstance(lent, cls):
+            lent._take(settings, metrics)
+            return lent
         if folder is None:
             return cls(None, MemoryBank.ephemeral(settings), metrics)
         folder = folder.absolute()
@@ -110,6 +134,41 @@ class OutsideRun:
         made = cls(folder, MemoryBank.open(folder / "bank", settings), metrics)
         _open[folder] = made
         return made
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Inside, a program that makes its own run gets this one."""
+        self.is_lent = True
+        token = _lent.set(self)
+        try:
+            yield
+        finally:
+            _lent.reset(token)
+
+    def _take(self, settings: Settings, metrics: Callable[[], Mapping[str, object]]) -> None:
+        """Let a program have the run that it was lent."""
+        if self.is_taken:
+            raise InvalidInput("a program has one run", hint="make one Memories in it, not two")
+        own, run, usual = (
+            flat(each.to_dict()) for each in (settings, self.bank.settings, load_settings())
+        )
+        for name, value in own.items():
+            if value not in (usual.get(name), run.get(name)) and not name.startswith(_OF_RUNS):
+                raise InvalidInput(
+                    f"the program sets {name} to {value!r:.60}, and its run has "
+                    f"{run.get(name)!r:.60}",
+                    hint="give the settings of its memories to the run: in the scenario, or to "
+                    "tiermem.experiment()",
+                )
+        self.is_taken, self._metrics = True, metrics
+
+    def measure(self, metrics: Callable[[], Mapping[str, object]]) -> None:
+        """Record these numbers after each tick."""
+        self._metrics = metrics
+
+    def keep_state(self, state: Callable[[], Any]) -> None:
+        """Keep after each tick the program's own state, as JSON."""
+        self._own_state = state
 
     # Agents
 
@@ -191,7 +250,7 @@ class OutsideRun:
                 hint="make the model again, with the same seed",
             )
         if not self.record:
-            self._record_beginning()
+            self.record_beginning()
         transaction = self.bank.transaction()
         transaction.__enter__()
         self._is_inside = self._has_failed = True  # until the tick is committed
@@ -203,7 +262,9 @@ class OutsideRun:
     def end(self) -> None:
         """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
         metrics = self._numbers()
-        agents = list(self._agents)
+        if self.rules:
+            self._keep_from_agents()
+        agents = self._all_agents()
         doings = [self._doings.get(agent) or _AgentTick() for agent in agents]
         seen = list(map(_seen, doings))
         log = DecisionLog(seen, given_hits([doing.given for doing in doings]))
@@ -230,28 +291,23 @@ class OutsideRun:
                 f"{what} inside a step", hint="write it inside `with self.memories.step():`"
             )
 
-    def close(self, *, report: bool = True) -> dict[str, Any]:
-        """Write the results to the run's folder, if it has one, and close the bank; the summary.
+    def close(self) -> bool:
+        """End the last tick, and close the bank; whether the run has results to be written.
 
-        What agents remembered after the last tick becomes one more tick. To close again gives the
-        same summary.
+        What agents remembered after the last tick becomes one more tick.
         """
-        if not self.bank.engine.is_open:
-            return dict(self._summary)
+        if self.is_lent or not self.bank.engine.is_open:
+            return False
         if not self._has_failed:
             if not self.record:
-                self._record_beginning()
+                self.record_beginning()
             elif self._rows():
                 with self.tick():
                     pass
         if self.folder is None:
-            self._summary = summary_of(self.bank, self.bank.settings, Outside())
+            self.summary = summary_of(self.bank, self.bank.settings, Outside())
         self.leave()
-        if self.folder is None:
-            return dict(self._summary)
-        with Run.open(self.folder) as run:
-            self._summary = run.finish(report=report)
-        return dict(self._summary)
+        return self.folder is not None
 
     def leave(self) -> None:
         """Close the bank and write no results: ``tiermem report`` can write them later."""
@@ -279,13 +335,26 @@ class OutsideRun:
         """What the agents remember of the tick so far."""
         return [row for doing in self._doings.values() for row in doing.rows()]
 
-    def _record_beginning(self) -> None:
+    def record_beginning(self) -> None:
         """Tick 0: the agents' first memories."""
         metrics = self._numbers()
         with self.bank.transaction():
             self.bank.add_many(self._rows())
+            self._all_agents()
             self._record(metrics, (), None)
         self._forget_doings()
+
+    def go_on(self, record: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Go on after a tick that the bank has; the program is as it was then."""
+        self.record, self.state = dict(record), dict(state)
+        self._agents = dict.fromkeys(state["agents"])
+        self._doings = {}
+
+    def _all_agents(self) -> list[str]:
+        """All agents that ever came, also those that wrote to the bank by themselves."""
+        if self.is_lent and not self.is_taken:
+            self._agents |= dict.fromkeys(self.bank.agents())
+        return list(self._agents)
 
     def _forget_doings(self) -> None:
         """Begin the next tick's notes; what the agents were given stays until then."""
@@ -293,12 +362,37 @@ class OutsideRun:
             doing.observed, doing.deeds = [], []
         self._answers = []
 
+    def _keep_from_agents(self) -> None:
+        """Let nothing become a memory that the rules keep from agents."""
+        tick, rules = self.bank.tick, self.rules
+        for agent, doing in self._doings.items():
+
+            def is_kept(row: Item, agent: str = agent) -> bool:
+                return rules.is_unsaid(agent, _remark(row), tick)
+
+            doing.observed = [row for row in doing.observed if not is_kept(row)]
+            doing.deeds = [
+                deed._replace(row=None) if deed.row is not None and is_kept(deed.row) else deed
+                for deed in doing.deeds
+            ]
+        if self.is_taken:
+            return
+        for name in self.bank.agents():  # what a program wrote to the bank by itself
+            agent_memory = self.bank.agent(name)
+            for memory in agent_memory.all():
+                if memory.created_tick == tick and rules.is_unsaid(name, _said(memory), tick):
+                    agent_memory.unpin(memory.id)
+                    agent_memory.forget(memory.id)
+
     def _record(
         self, metrics: Mapping[str, float], memories: Sequence[Hits], log: DecisionLog | None
     ) -> None:
         agents = list(self._agents)  # all that ever came: the log has a place for each
         counts = {**tick_counts(self.bank, memories), "agents": len(agents)}
-        state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
+        self.state = {"agents": agents, "metrics": metrics}
+        if self._own_state is not None:
+            self.state["program"] = self._own_state()
+        state = {"world": self.state, "errors": {}}
         self.record = record_tick(self.bank, counts, metrics, state, log)
 
     def _numbers(self) -> dict[str, float]:
@@ -339,6 +433,17 @@ class Tick:
             failed = error is not None
         finally:
             self._run.done(failed=failed)
+
+
+def _remark(row: Item) -> Remark:
+    """A new memory as what somebody said, if its metadata says who."""
+    return Remark(str(row[1]), metadata=row[3])
+
+
+def _said(memory: Memory) -> Remark:
+    """A memory as what somebody said or told."""
+    told = source_of(memory.metadata)
+    return Remark(memory.content, metadata=memory.metadata, speaker=told.teller if told else None)
 
 
 def _copied(value: object) -> object:

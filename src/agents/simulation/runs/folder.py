@@ -142,6 +142,11 @@ def _settings(config: _Config) -> Settings:
     return load_settings(config.path)
 
 
+def calls_of(about: Mapping[str, Any]) -> list[str]:
+    """The functions that change the program of a branched run."""
+    return [rule["function"] for rule in about.get("rules", ()) if rule["do"] == "call"]
+
+
 def branched_from(about: Mapping[str, Any]) -> dict[str, Any] | None:
     """Where a run branched from another run, without a path: a checkpoint may move elsewhere."""
     parent = about.get("parent")

@@ -301,7 +301,7 @@ def _summary(
     simulation = run.settings.simulation
     last = records[-1]
     return {
-        "world": simulation.world,
+        "world": simulation.model or simulation.world,
         "policy": simulation.policy,
         "agents": len(run.agents),
         "seed": run.settings.seed,

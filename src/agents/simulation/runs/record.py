@@ -185,6 +185,12 @@ def last_tick(folder: Path) -> int:
         return record.last
 
 
+def agents_of_run(folder: Path) -> list[str]:
+    """The agents of a run, in the order of its log."""
+    with RunRecord.read(folder) as record:
+        return record.agents
+
+
 def past_bank(folder: Path, tick: int | None) -> MemoryBank:
     """A copy of a run's bank as it was after a tick, or as it is now."""
     with RunRecord.read(folder) as record:

@@ -49,12 +49,13 @@ from ..policies.cassette import Cassette
 from ..policies.interview import asked
 from ..protocols import Waiting
 from ..tick.branch_rules import BranchRules
-from ..tick.loop import Loop, WorldLoop
+from ..tick.loop import WorldLoop
 from ..workers.cells import SHARDS, split
 from ..workers.driver import Driver
 from ..worlds.outside import check_inside
 from . import outputs
 from .budget import Purse, check_prices
+from .driven_run import OutsideRun
 from .folder import (
     FORMAT,
     Say,
@@ -83,6 +84,7 @@ from .placement import (
     start_driver,
     without_engine,
 )
+from .programs import ProgramLoop, loop_of
 from .record import RunRecord
 from .scenario import check_scenario, first_memories, make_policy, make_world
 from .trust import check_run, is_trusted_run, seal_run
@@ -115,7 +117,7 @@ class Run:
         self._say = say
         self._engine = engine
         self._bank: MemoryBank | None = None
-        self._loop: WorldLoop | None = None
+        self._loop: WorldLoop | ProgramLoop | None = None
         """Runs the ticks; None while nothing does."""
         self._driver: Driver | None = None
         """What the loop lets do the agents' part of a tick, if they are in cells."""
@@ -152,6 +154,11 @@ class Run:
         """
         engine = engine or engine_of(settings)
         settings = without_engine(settings)
+        if settings.simulation.model is not None and engine.kind != "local":
+            raise ConfigError(
+                f"a program of your own runs in one process, not over {engine.kind}",
+                hint="leave the engine out; a sweep runs many programs at once",
+            )
         places = [scenario] if scenario else []
         code = check_scenario(settings, places)
         about = {
@@ -423,10 +430,9 @@ class Run:
         policy = make_policy(self.settings, self._world, self._cassette, *self._places)
         if isinstance(policy, Waiting):
             policy.on_wait(self._say)
-        agents = self.settings.simulation.agent_ids()
-        rules = BranchRules(self.about.get("rules", ()))
-        personas = personas_of(self.settings, *self._places)
-        loop = self._loop = Loop(self.bank, self._world, policy, agents, rules, personas)
+        loop = self._loop = loop_of(
+            self.bank, self._world, policy, self.settings, self.about, self.folder, self._places
+        )
         self._tell(loop.begin(first_memories(self.settings)))
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
@@ -451,7 +457,7 @@ class Run:
         return True
 
     def _next_tick(self) -> dict[str, Any]:
-        loop = self._loop
+        loop: WorldLoop | ProgramLoop | None = self._loop
         if loop is None or (self._driver is None and self._engine.kind != "local"):
             loop = self._begin_workers()
         return loop.tick()
@@ -514,6 +520,17 @@ def _keep(folder: Path, settings: Settings) -> None:
     write_settings(folder, settings)
     if was_trusted:
         seal_run(folder, settings)
+
+
+def finish_outside(run: OutsideRun, *, report: bool = True) -> dict[str, Any]:
+    """End the run of a program, write its results if it has a folder, and give its summary.
+
+    To end it again gives the same summary.
+    """
+    if run.close() and run.folder is not None:
+        with Run.open(run.folder) as opened:
+            run.summary = opened.finish(report=report)
+    return dict(run.summary)
 
 
 # Going back: a run at an earlier tick, from its journal or from a checkpoint

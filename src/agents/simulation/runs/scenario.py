@@ -4,10 +4,11 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import ConfigError, TierMemError
 from ...memory.requests import check_agent_id, check_new
@@ -34,20 +35,32 @@ from ..tick.actions import (
 from ..tick.streams import Streams
 from ..tick.user_code import where_in
 from ..worlds import WORLDS
-from ..worlds.outside import Outside, check_inside, is_outside
+from ..worlds.outside import OUTSIDE, Outside, check_inside, is_outside
 from .budget import check_prices
 from .live import HERE, is_live, live
 from .personas import persona_file, personas_of, read_text, template_file
 
 _PACKAGE = __name__.partition(".")[0]
+PROGRAM = (
+    "it takes seed, and bank or memories if it wants them, and gives an object with step(), or is "
+    "a generator that yields after each step"
+)
+"""What is asked of a program of the user's."""
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
 
 
-def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
-    """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
+def check_scenario(
+    settings: Settings, places: list[Path], calls: Iterable[str] = ()
+) -> dict[str, Path]:
+    """Refuse a scenario that can't run; otherwise give the user's own modules, by name.
+
+    ``calls`` are functions that rules of a branch name.
+    """
     check_settings(settings)
     try_world(settings, places)
-    return code_of(settings, *places)
+    if settings.simulation.model is not None:
+        check_program(settings, places)
+    return code_of(settings, *places, calls=calls)
 
 
 def check_settings(settings: Settings) -> None:
@@ -69,14 +82,21 @@ def try_world(settings: Settings, places: list[Path]) -> World:
 def make_world(settings: Settings, *folders: Path) -> World:
     """The world that the settings name; a user's own class comes from one of ``folders``."""
     simulation = settings.simulation
+    if simulation.model is not None and simulation.world not in (None, OUTSIDE):
+        raise ConfigError(
+            f"simulation.world is {simulation.world} and simulation.model is {simulation.model}",
+            hint="a run has a world or a program of your own: leave one out",
+        )
+    if simulation.model is not None:
+        return Outside("the program", simulation.model)
+    if is_outside(settings):
+        outside: World = _call("simulation.world_options", Outside, dict(simulation.world_options))
+        return outside
     if simulation.world is None:
         raise ConfigError(
             "simulation.world is not set, so there is nothing to run",
             hint=f"name one of {', '.join(WORLDS)}, or a class of your own as module:Class",
         )
-    if is_outside(settings):
-        outside: World = _call("simulation.world_options", Outside, dict(simulation.world_options))
-        return outside
     name = WORLDS.get(simulation.world, simulation.world)
     if ":" not in name:
         raise ConfigError(
@@ -111,6 +131,52 @@ def set_up(world: World, settings: Settings, *folders: Path) -> None:
     streams = Streams(settings.seed, agents)
     streams.begin(0)
     user_code.set_up(world, streams.world, agents, personas_of(settings, *folders))
+
+
+def check_program(settings: Settings, places: Sequence[Path]) -> None:
+    """Refuse settings by which no program can be made."""
+    simulation = settings.simulation
+    usual = load_settings().simulation
+    for name in ("agents", "memories", "personas", "policy", "engine", "society"):
+        if getattr(simulation, name, None) != getattr(usual, name, None):
+            raise ConfigError(
+                f"simulation.{name}: a program of your own has none, for it makes its agents, "
+                "their memories and their decisions itself",
+                hint="leave it out; simulation.world_options are the program's arguments",
+            )
+    make = function_of("simulation.model", str(simulation.model), places)
+    named = _parameters(make)
+    if not {"seed", "rng"} & named.keys() and not _takes_all(named):
+        raise ConfigError(
+            f"simulation.model: {simulation.model} takes no seed, so all its runs would be one",
+            hint=f"give it a parameter seed (or rng); {PROGRAM}",
+        )
+    given = given_to(make, settings.seed, None, None)
+    try:
+        inspect.signature(make).bind(**{**given, **simulation.world_options})
+    except TypeError as error:
+        raise ConfigError(
+            f"simulation.world_options: {error}", hint=f"it takes {', '.join(named) or 'nothing'}"
+        ) from None
+
+
+def _parameters(make: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(make).parameters
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"simulation.model: {make!r:.60} can't be called: {error}") from None
+
+
+def _takes_all(named: Mapping[str, inspect.Parameter]) -> bool:
+    return any(each.kind is each.VAR_KEYWORD for each in named.values())
+
+
+def given_to(make: Any, seed: int, bank: Any, memories: Any) -> dict[str, Any]:
+    """What a program is made with beside its options: those of the three that it names."""
+    named = _parameters(make)
+    name = "rng" if "rng" in named and "seed" not in named else "seed"
+    room = {"bank": bank, "memories": memories}
+    return {name: seed, **{key: each for key, each in room.items() if key in named}}
 
 
 def make_policy(
@@ -254,9 +320,13 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
     return result
 
 
-def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
-    """The user's own files that the settings name: modules, what these import, and a table."""
-    names = (settings.simulation.world, settings.simulation.policy)
+def code_of(settings: Settings, *folders: Path, calls: Iterable[str] = ()) -> dict[str, Path]:
+    """The user's own files that the settings name: modules, what these import, and a table.
+
+    ``calls`` are functions that rules of a branch name.
+    """
+    simulation = settings.simulation
+    names = (simulation.world, simulation.model, simulation.policy, *calls)
     own = [name for name in names if name and ":" in name and not is_live(name)]
     modules = [name.partition(":")[0] for name in own]
     code: dict[str, Path] = {}
@@ -274,17 +344,42 @@ def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
 
 
 def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, ...]) -> Any:
-    module_name, _, class_name = name.partition(":")
-    if module_name == HERE:
-        return _call(f"{key}_options", live(key, class_name), dict(options))
-    module = _import(key, module_name, folders)
-    made = getattr(module, class_name, None)
-    if not inspect.isclass(made):
-        known = [name for name, each in vars(module).items() if inspect.isclass(each)]
-        near = difflib.get_close_matches(class_name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else "check the name after the colon"
-        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}", hint=hint)
+    made = _named(key, name, folders, inspect.isclass, "class")
     return _call(f"{key}_options", made, dict(options))
+
+
+def kind_of(name: str, *folders: Path) -> str:
+    """The setting that a name is for: ``simulation.world``, or ``simulation.model``."""
+    if ":" not in name:
+        return "simulation.world"
+    named = function_of("simulation.world", name, folders)
+    is_world = inspect.isclass(named) and all(hasattr(named, each) for each in _WORLD_METHODS)
+    looks = inspect.isclass(named) and not callable(getattr(named, "step", None))
+    return "simulation.world" if is_world or looks else "simulation.model"
+
+
+def function_of(key: str, name: str, folders: Sequence[Path]) -> Any:
+    """A function or class of the user's by its name, as module:function."""
+    if ":" not in name:
+        raise ConfigError(f"{key}: {name!r:.60} names no function", hint="write module:function")
+    return _named(key, name, tuple(folders), callable, "function or class")
+
+
+def _named(
+    key: str, name: str, folders: tuple[Path, ...], fits: Callable[[Any], bool], what: str
+) -> Any:
+    """What the user's own module has by that name, or this process alone."""
+    module_name, _, own_name = name.partition(":")
+    if module_name == HERE:
+        return live(key, own_name)
+    module = _import(key, module_name, folders)
+    made = getattr(module, own_name, None)
+    if not fits(made):
+        known = [name for name, each in vars(module).items() if fits(each)]
+        near = difflib.get_close_matches(own_name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else "check the name after the colon"
+        raise ConfigError(f"{key}: {module_name} has no {what} {own_name!r:.60}", hint=hint)
+    return made
 
 
 def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:

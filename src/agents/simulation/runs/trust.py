@@ -32,7 +32,7 @@ from ...storage.trust import (
     update_list,
 )
 from ..worlds import WORLDS
-from .folder import read_folder
+from .folder import calls_of, read_folder
 
 _SEAL = "run.seal"
 
@@ -161,7 +161,8 @@ def _seals(folder: Path) -> tuple[str, str]:
 
 def _wishes_of(folder: Path, settings: Settings, *, replay: bool = False) -> Iterator[str]:
     simulation = settings.simulation
-    for name in (simulation.world, simulation.policy):
+    calls = calls_of(read_folder(folder)[1]) if (folder / "run.json").is_file() else ()
+    for name in (simulation.world, simulation.model, simulation.policy, *calls):
         if name and ":" in name and name not in WORLDS:
             yield f"run the code of {name!r:.80}"
     asks = simulation.policy == "llm" and not replay

@@ -7,6 +7,8 @@ A rule is a JSON value, and ``run.json`` keeps it: a branch that is resumed or r
 * ``{"do": "block", "from": "bob", "to": "alice", "after": 60}``: what bob says reaches alice never
   after that tick, and alice finds nothing that bob wrote, at any time, on a board of a group.
 * ``{"do": "future", "number": 3, "after": 60}``: from then on, chance is different.
+* ``{"do": "call", "function": "mine:close_the_bridge", "after": 60}``: this function of the user's
+  changes the program that makes the ticks, before the next one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +21,7 @@ _FORMS: Mapping[str, Mapping[str, type]] = {
     "never": {"agent": str, "tick": int, "content": str},
     "block": {"from": str, "to": str, "after": int},
     "future": {"number": int, "after": int},
+    "call": {"function": str, "after": int},
 }
 
 
@@ -30,12 +33,15 @@ class BranchRules:
         self._never: set[tuple[str, int, str]] = set()
         self._blocked: dict[tuple[str, str], int] = {}
         self._futures: list[tuple[int, int]] = []
+        self._calls: list[tuple[int, str]] = []
         for rule in check_rules(rules):
             if rule["do"] == "never":
                 self._never.add((rule["agent"], rule["tick"], rule["content"]))
             elif rule["do"] == "block":
                 pair = rule["from"], rule["to"]
                 self._blocked[pair] = min(rule["after"], self._blocked.get(pair, rule["after"]))
+            elif rule["do"] == "call":
+                self._calls.append((rule["after"], rule["function"]))
             else:
                 self._futures.append((rule["after"], rule["number"]))
 
@@ -46,6 +52,10 @@ class BranchRules:
         """What the seeds of a tick's generators add to the run's own."""
         numbers = [f"{after}\0{number}\0" for after, number in self._futures if tick > after]
         return "".join(f"future\0{each}" for each in numbers)
+
+    def calls(self, tick: int) -> list[str]:
+        """The functions that change the program before this tick, in order."""
+        return [function for after, function in self._calls if after == tick - 1]
 
     def is_never(self, agent: str, tick: int, content: object) -> bool:
         """Whether this may not become a memory of the agent in this tick."""

@@ -1,6 +1,7 @@
 """The world of a run whose ticks a program of the user makes: a Mesa model.
 
-The run has what the program recorded. Only the program can make more ticks.
+The run has what the program recorded. Where its settings name the program as ``simulation.model``,
+TierMem makes the program again, and so more ticks; else only who made the program can.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ class Outside:
     """Gives the metrics that the program recorded, for the reports."""
 
     def __init__(self, program: str = "", model: str = "") -> None:
+        """``program`` and ``model`` say in words what made the ticks."""
         self._told = program, model
         self._state: dict[str, Any] = {"agents": [], "metrics": {}}
 
@@ -63,16 +65,18 @@ class Outside:
 
 def is_outside(settings: Settings) -> bool:
     """Whether a program of the user makes the ticks of a run."""
-    return settings.simulation.world == OUTSIDE
+    return settings.simulation.world == OUTSIDE or settings.simulation.model is not None
 
 
 def check_inside(settings: Settings) -> None:
-    """Refuse to make ticks of a run whose ticks a program of the user makes."""
-    if is_outside(settings):
+    """Refuse to make ticks of a run whose ticks a program makes that TierMem can't make."""
+    if is_outside(settings) and settings.simulation.model is None:
         program = " ".join(map(str, settings.simulation.world_options.values()))
         raise RunError(
             f"a program makes the ticks of this run, and TierMem can't make them: {program}",
-            hint="run the program again; show, why, diff and report look at what it recorded",
+            hint="run the program by tiermem.experiment(), or name it as simulation.model in a "
+            "scenario: such a run is resumed, replayed and branched; show, why, diff and report "
+            "look at what this one recorded",
         )
 
 

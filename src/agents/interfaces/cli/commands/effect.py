@@ -34,6 +34,10 @@ Block = Annotated[
 Pin = Annotated[
     list[str] | None, Option(metavar="AGENT:ID", help=f"A memory that is pinned: {_MEMORY}.")
 ]
+Call = Annotated[
+    list[str] | None,
+    Option(metavar="MODULE:FUNCTION", help="A function that changes the run's own program."),
+]
 
 
 def effect(
@@ -45,6 +49,7 @@ def effect(
     never_heard: NeverHeard = None,
     block: Block = None,
     pin: Pin = None,
+    call: Call = None,
     assignments: Assignments = None,
     seeds: Annotated[
         int, Option(min=1, max=10_000, help="Compare this run and fresh ones of other seeds.")
@@ -96,7 +101,7 @@ def effect(
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     changes: dict[str, Any] = {
         "forget": forget or (), "never_heard": never_heard or (), "block": block or (),
-        "pin": pin or (), "set": assignments or (),
+        "pin": pin or (), "call": call or (), "set": assignments or (),
     }  # fmt: skip
     if which:
         tried: dict[str, Any] = {

@@ -27,7 +27,7 @@ from ..options import (
 )
 from ..output import echo_json, say
 from ..progress import Screen, stopping
-from .effect import Block, Forget, NeverHeard, Pin
+from .effect import Block, Call, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
     from ....config.settings import Settings
@@ -240,6 +240,7 @@ def branch(
     never_heard: NeverHeard = None,
     block: Block = None,
     pin: Pin = None,
+    call: Call = None,
     ticks: Ticks = None,
     make_only: Annotated[
         bool, Option("--make-only", help="Make the new run; `tiermem resume` can run it later.")
@@ -252,13 +253,13 @@ def branch(
 
     --set changes settings from this tick on. --edit changes memories; its file is a list of edits
     such as `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`.
-    --forget, --never-heard, --block and --pin are those of `tiermem effect`. The other run stays as
-    it is.
+    --forget, --never-heard, --block, --pin and --call are those of `tiermem effect`. The other run
+    stays as it is.
     """
     need("pyarrow", "scipy")
     from ....config.load import load_settings
     from ....simulation.effects.interventions import branch_with
-    from ....simulation.runs.branch import read_edits
+    from ....simulation.runs.edits import read_edits
     from ....simulation.runs.folder import read_folder
     from ....simulation.runs.run import Run
 
@@ -271,7 +272,8 @@ def branch(
         tell_idle(None, assignments, lambda texts: load_settings(kept, assignments=texts))
     branch_with(
         folder, at, out, assignments=changes, edits=edits, forget=forget or (),
-        never_heard=never_heard or (), block=block or (), pin=pin or (), force=force,
+        never_heard=never_heard or (), block=block or (), pin=pin or (), call=call or (),
+        force=force,
     )  # fmt: skip
     if make_only:
         if as_json:
@@ -432,7 +434,9 @@ def new_world(
 def check_world(
     world: Annotated[
         str,
-        Argument(metavar="MODULE:CLASS", help="The world: a class of your own, or a built-in one."),
+        Argument(
+            metavar="MODULE:NAME", help="A world or program of your own, or a built-in world."
+        ),
     ],
     policy: Annotated[
         str | None,
@@ -455,13 +459,16 @@ def check_world(
     The world runs twice with one seed, with other hash seeds, made anew from its own state at
     random ticks, and killed with SIGKILL and resumed. Lines of its code that read a clock or an
     environment variable, or draw unseeded random numbers, are named. It warns of a world that draws
-    for several agents from one stream. Modules are looked for in this folder, or beside --scenario.
-    The command exits with 1 if anything differs.
+    for several agents from one stream. A program, such as a Mesa model, is made anew and stepped
+    instead. Modules are looked for in this folder, or beside --scenario. The command exits with 1
+    if anything differs.
     """
     from ....config.load import load_settings
+    from ....simulation.runs.scenario import kind_of
     from ....testing import scenario_laws
 
-    changes: dict[str, Any] = {"simulation.world": world, "simulation.ticks": ticks}
+    place = scenario.parent if scenario else Path()
+    changes: dict[str, Any] = {kind_of(world, place.absolute()): world, "simulation.ticks": ticks}
     if policy is not None:
         changes["simulation.policy"] = policy
 
@@ -471,7 +478,7 @@ def check_world(
     settings = load(list(assignments or ()))
     if not quiet:
         tell_idle(None, assignments, load)
-    trial = scenario_laws.check_world(settings, scenario.parent if scenario else Path())
+    trial = scenario_laws.check_world(settings, place)
     if as_json:
         echo_json({"ok": not trial.problems, **trial._asdict()})
     else:
