@@ -57,9 +57,11 @@ def check_scenario(
     ``calls`` are functions that rules of a branch name.
     """
     check_settings(settings)
-    try_world(settings, places)
     if settings.simulation.model is not None:
         check_program(settings, places)
+    try_world(settings, places)
+    for name in calls:
+        function_of("a call", name, places)
     return code_of(settings, *places, calls=calls)
 
 
