@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .bank.agent_memory import AgentMemory
     from .bank.async_bank import AsyncMemoryBank
     from .bank.memory_bank import MemoryBank
+    from .simulation.runs.simulate import simulate
     from .simulation.runs.trust import trust
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "TrustError",
     "Untrusted",
     "__version__",
+    "simulate",
     "trust",
 ]
 
@@ -130,6 +132,7 @@ _LATER = {
     "MemoryBank": ".bank.memory_bank",
     "AgentMemory": ".bank.agent_memory",
     "AsyncMemoryBank": ".bank.async_bank",
+    "simulate": ".simulation.runs.simulate",
     "trust": ".simulation.runs.trust",
 }
 

@@ -110,6 +110,13 @@ def missing(what: str, module: str, *, otherwise: str = "") -> NotInstalled:
     return error
 
 
+def check_installed(what: str, *modules: str) -> None:
+    """Raise the error of :func:`missing` for the first module that is not installed."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise missing(what, module)
+
+
 @contextmanager
 def needed(what: str, *modules: str, otherwise: str = "") -> Iterator[None]:
     """Raise the error of :func:`missing` if an import inside finds one of the modules missing."""

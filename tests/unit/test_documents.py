@@ -50,6 +50,7 @@ GUIDES = (
     "howto/classic-agents",
     "howto/analyse",
     "howto/effect",
+    "howto/notebooks",
     "howto/telling",
     "howto/profiles",
     "architecture/current/agents",

@@ -1,13 +1,15 @@
-"""The progress of a long command: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of a long task: a bar on a terminal or in a notebook, else a line now and then."""
 
+import importlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from html import escape
 from types import FrameType
-from typing import Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -24,6 +26,26 @@ from rich.text import Text
 from ...memory.context import one_line
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_BARS = 0.1
+
+
+class _Bar(Protocol):
+    """What is drawn of tasks: Rich's bar, or a notebook's."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def add_task(self, description: str, *, total: float, **fields: Any) -> TaskID: ...
+    def update(self, task_id: TaskID, *, completed: float, total: float, **fields: Any) -> None: ...
+
+
+def is_watched() -> bool:
+    """Whether there is a terminal or a notebook that shows a bar."""
+    return Console(stderr=True).is_terminal or is_notebook()
+
+
+def is_notebook() -> bool:
+    """Whether a notebook shows what this process displays."""
+    return Console().is_jupyter
 
 
 class Screen:
@@ -32,12 +54,14 @@ class Screen:
     def __init__(self, *, quiet: bool) -> None:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.quiet = quiet
-        self._bar: Progress | None = None
+        self._bar: _Bar | None = None
         self._tasks: dict[str, TaskID] = {}
         self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
-        if not self.quiet and self.console.is_terminal:
+        if not self.quiet and is_notebook():
+            self._bar = _CellBar()
+        elif not self.quiet and self.console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=20),  # on 80 columns, the time left has a place
@@ -47,6 +71,7 @@ class Screen:
                 console=self.console,
                 transient=True,
             )
+        if self._bar is not None:
             self._bar.start()
         return self
 
@@ -99,6 +124,40 @@ class _TimeLeft(ProgressColumn):
         return Text(pace.left(), "cyan")
 
 
+class _CellBar:
+    """Bars below a notebook's cell, gone at the end. Rich's own would need ipywidgets."""
+
+    def __init__(self) -> None:
+        self._names: list[tuple[str, Pace]] = []
+        self._bars: list[str] = []
+        self._drawn = 0.0
+
+    def start(self) -> None:
+        display: Any = importlib.import_module("IPython.display")
+        self._html = display.HTML
+        self._place = display.display(display.HTML(""), display_id=True)
+
+    def stop(self) -> None:
+        self._place.update(self._html(""))
+
+    def add_task(self, description: str, *, total: float, **fields: Any) -> TaskID:
+        self._names.append((description, fields["pace"]))
+        self._bars.append("")
+        return TaskID(len(self._bars) - 1)
+
+    def update(self, task_id: TaskID, *, completed: float, total: float, **fields: Any) -> None:
+        name, pace = self._names[task_id]
+        words = " · ".join(filter(None, (fields["rate"], pace.left())))
+        self._bars[task_id] = (
+            f'<div>{escape(name)} <progress value="{completed:g}" max="{total:g}"></progress> '
+            f"{completed:,.0f}/{total:,.0f} {escape(words)}</div>"
+        )
+        now = time.monotonic()
+        if now - self._drawn > _SECONDS_BETWEEN_BARS:
+            self._drawn = now
+            self._place.update(self._html("".join(self._bars)))
+
+
 @contextmanager
 def writing(unit: str = "rows") -> Iterator[Callable[[int, int], None]]:
     """A bar for files that are written anew; nothing where there is no terminal."""
@@ -141,9 +200,12 @@ class Pace:
         return f"{minutes:.0f} min left" if minutes < 90 else f"{minutes / 60:.1f} h left"
 
 
-def stopping(words: str = "") -> AbstractContextManager[Callable[[], bool]]:
+def stopping(
+    words: str = "", *, ctrl_c_alone: bool = False
+) -> AbstractContextManager[Callable[[], bool]]:
     """Whether Ctrl-C or SIGTERM came, which says ``words``; a second one is KeyboardInterrupt."""
-    return _noticing((signal.SIGINT, signal.SIGTERM), patience=1, words=words)
+    heeded = (signal.SIGINT,) if ctrl_c_alone else (signal.SIGINT, signal.SIGTERM)
+    return _noticing(heeded, patience=1, words=words)
 
 
 def interrupts() -> AbstractContextManager[Callable[[], bool]]:

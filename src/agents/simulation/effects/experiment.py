@@ -14,6 +14,7 @@ from ..policies.cassette import Cassette
 from ..runs.branch import branch
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED, PLACEBO
+from ..runs.live import only_here
 from ..runs.record import RunRecord, last_tick
 from ..runs.replay import Replay
 from ..runs.run import Run
@@ -452,7 +453,7 @@ def _more_pairs(
     what = intervention if seeds > 1 else change
     first = read_folder(trial.run)[0].seed + 1 if seeds > 1 else 1
     others = range(first, first + max(seeds, futures) - 1)
-    calls: list[tuple[object, ...]] = []
+    calls: list[tuple[Any, ...]] = []
     for number in others:
         make_folder(place / f"{over}-{number}")
         calls.append((trial, place / f"{over}-{number}", what, number))
@@ -461,12 +462,14 @@ def _more_pairs(
 
 
 def results_of(
-    job: Callable[..., Pair], calls: Sequence[tuple[object, ...]], workers: int | None
+    job: Callable[..., Pair], calls: Sequence[tuple[Any, ...]], workers: int | None
 ) -> Iterator[tuple[int, Pair | None]]:
-    """The pair of each call with its place, as they end; with one worker, in this process."""
-    if workers == 1 or not calls:
-        return ((place, job(*call)) for place, call in enumerate(calls))
-    return in_processes(job, calls, workers)
+    """The pair of each call, whose first argument is the trial, with its place, as they end.
+
+    With one worker, they are made in this process, as are those of a world that only it has.
+    """
+    here = workers == 1 or any(only_here(read_folder(trial.run)[0]) for trial, *_ in calls[:1])
+    return in_processes(job, calls, workers, here=here)
 
 
 def _effect(

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ...config.settings import Settings
 from ...errors import ConfigError
 
 HERE = "here"
@@ -46,6 +47,12 @@ def live(key: str, name: str) -> Any:
 def is_live(name: str | None) -> bool:
     """Whether only this process has what settings name so."""
     return name is not None and name.startswith(f"{HERE}:")
+
+
+def only_here(settings: Settings) -> bool:
+    """Whether other processes can't run what settings name."""
+    simulation = settings.simulation
+    return any(map(is_live, (simulation.world, simulation.model, simulation.policy)))
 
 
 def _folder_of(module: ModuleType) -> Path | None:

@@ -120,7 +120,8 @@ class ProgramLoop:
         self._make = function_of("simulation.model", str(settings.simulation.model), places)
         self._name = str(settings.simulation.model).partition(":")[2]
         self._future = ""
-        self._spent = False
+        self.is_spent = False
+        """Whether a step failed: the program is not what it was."""
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Make the program; on a bank that has ticks, bring it to the last one."""
@@ -135,12 +136,12 @@ class ProgramLoop:
 
     def tick(self) -> dict[str, Any]:
         """Let the program step, and give the tick's record."""
-        if self._spent:
+        if self.is_spent:
             raise SimulationError(
                 "a step of this program failed, and the program is not what it was",
                 hint="open the run again",
             )
-        self._spent = True
+        self.is_spent = True
         tick = self._bank.tick + 1
         calls, future = self._rules.calls(tick), self._rules.future(tick)
         if future != self._future:
@@ -156,7 +157,7 @@ class ProgramLoop:
                 hint="write `with self.memories.step():` once in step(), and never advance the "
                 "bank",
             )
-        self._spent = False
+        self.is_spent = False
         self._world.set_state(self._run.state)
         return self._run.record
 

@@ -17,6 +17,7 @@ run that was killed stands at the end of its last whole tick, and goes on as if 
 """
 
 import contextlib
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -41,7 +42,7 @@ from ...errors import (
     TickNotKept,
 )
 from ...storage import checkpoint
-from ...storage.files import replace_file
+from ...storage.files import TemporaryFolder, replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..kept_ticks import ticks_of
@@ -54,6 +55,7 @@ from ..workers.cells import SHARDS, split
 from ..workers.driver import Driver
 from ..worlds.outside import check_inside
 from . import outputs
+from .above import above
 from .budget import Purse, check_prices
 from .driven_run import OutsideRun
 from .folder import (
@@ -73,6 +75,7 @@ from .folder import (
 )
 from .frames import frame
 from .interviews import Survey, survey
+from .live import only_here
 from .personas import personas_of
 from .placement import (
     LOCAL,
@@ -84,6 +87,7 @@ from .placement import (
     start_driver,
     without_engine,
 )
+from .plan import Plan
 from .programs import ProgramLoop, loop_of
 from .record import RunRecord
 from .scenario import check_scenario, first_memories, make_policy, make_world
@@ -119,6 +123,7 @@ class Run:
         self._bank: MemoryBank | None = None
         self._loop: WorldLoop | ProgramLoop | None = None
         """Runs the ticks; None while nothing does."""
+        self._place: TemporaryFolder | None = None
         self._driver: Driver | None = None
         """What the loop lets do the agents' part of a tick, if they are in cells."""
         self._places = places_of_code(folder, about)
@@ -396,6 +401,34 @@ class Run:
         if settings.storage.sync != "manual" and settings.store.provider != "none":
             self.bank.sync(self.progress)
 
+    # Questions of a person: see docs/howto/notebooks.md
+
+    def resume(self, ticks: int | None = None, *, progress: bool | None = None) -> Self:
+        """Run to the end, or make the run ``ticks`` long first, and write the results.
+
+        ``progress`` is whether there is a bar; without it, there is one on a terminal and in a
+        notebook. An error or Ctrl-C leaves the run after its last whole tick: it can go on.
+        """
+        if ticks is not None:
+            self.extend(ticks)
+        above("go_on")(self, progress)
+        return self
+
+    def keep(self, place: TemporaryFolder) -> Self:
+        """The temporary folder in which the run is: it is removed with this object, or at exit."""
+        self._place = place
+        weakref.finalize(self, place.cleanup)
+        return self
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the run's folder is removed with this object."""
+        return self._place is not None
+
+    def branch(self, at: int) -> Plan:
+        """What if: a plan of a branch, which takes the changes after tick ``at`` and runs it."""
+        return Plan(self, at)
+
     # Inside
 
     def _open_bank(self, say: Say) -> MemoryBank:
@@ -457,6 +490,8 @@ class Run:
         return True
 
     def _next_tick(self) -> dict[str, Any]:
+        if self._loop is not None and self._loop.is_spent:
+            self._undo_tick()
         loop: WorldLoop | ProgramLoop | None = self._loop
         if loop is None or (self._driver is None and self._engine.kind != "local"):
             loop = self._begin_workers()
@@ -502,6 +537,8 @@ class Run:
         return f"{first}{', then ' if first else ''}go on with: {self._again()}"
 
     def _again(self) -> str:
+        if self.is_temporary or only_here(self.settings):  # no command can
+            return "its method resume()"
         return f"tiermem resume {quote(str(self.folder))}"
 
     def _remedy(self) -> str:

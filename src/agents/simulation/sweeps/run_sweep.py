@@ -24,6 +24,7 @@ from ..reports import plots
 from ..reports.sweep_report import Look, SweepResults, arm_of, render_sweep
 from ..runs import outputs
 from ..runs.folder import read_folder
+from ..runs.live import only_here
 from ..runs.placement import LOCAL, Placement, check_engine, without_engine
 from ..runs.run import Run
 from ..runs.scenario import code_of
@@ -90,7 +91,9 @@ def _run_waiting(
             ended.callback(cluster.close)
             results = cluster.results(_run_one, calls, engine.workers)
         else:
-            results = in_processes(_run_one, calls, engine.workers)
+            of_variants = {planned.variant: planned for planned in waiting}.values()
+            here = any(only_here(sweep.settings(planned)) for planned in of_variants)
+            results = in_processes(_run_one, calls, engine.workers, here=here)
         for place, result in results:
             yield waiting[place], KILLED if result is None else result
 

@@ -116,6 +116,11 @@ class WorldLoop:
             self._call("set_state", again[1])
         return changed
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether a tick failed: world and policy have to be made anew."""
+        return self._spent
+
     def tick(self) -> dict[str, Any]:
         """Run one tick, and give its record."""
         if self._spent:

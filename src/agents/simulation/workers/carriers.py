@@ -183,13 +183,21 @@ class Worker:
 
 
 def in_processes(
-    job: Callable[..., _Result], calls: Sequence[tuple[object, ...]], workers: int | None = None
+    job: Callable[..., _Result],
+    calls: Sequence[tuple[object, ...]],
+    workers: int | None = None,
+    *,
+    here: bool = False,
 ) -> Iterator[tuple[int, _Result | None]]:
     """The result of each call of ``job`` with its place, as they end.
 
     A call whose process is killed is made once more; then its result is None. ``workers`` is the
-    number of processes; without it, as many as there are cores.
+    number of processes; without it, as many as there are cores. With ``here``, the calls are made
+    in this process, one after the other: it has what others can't import.
     """
+    if here:
+        yield from ((place, job(*call)) for place, call in enumerate(calls))
+        return
     workers = min(workers or os.cpu_count() or 1, max(1, len(calls)))
     with ExitStack() as ended, ThreadPoolExecutor(workers, initializer=_hold_ctrl_c) as threads:
         idle = SimpleQueue[Worker]()

@@ -1,0 +1,1 @@
+"""The way in for notebooks and scripts: simulations as objects that answer."""
