@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from .bank.agent_memory import AgentMemory
     from .bank.async_bank import AsyncMemoryBank
     from .bank.memory_bank import MemoryBank
-    from .simulation.runs.simulate import simulate
+    from .simulation.runs.simulate import experiment, simulate
     from .simulation.runs.trust import trust
 
 __all__ = [
@@ -123,6 +123,7 @@ __all__ = [
     "TrustError",
     "Untrusted",
     "__version__",
+    "experiment",
     "simulate",
     "trust",
 ]
@@ -132,6 +133,7 @@ _LATER = {
     "MemoryBank": ".bank.memory_bank",
     "AgentMemory": ".bank.agent_memory",
     "AsyncMemoryBank": ".bank.async_bank",
+    "experiment": ".simulation.runs.simulate",
     "simulate": ".simulation.runs.simulate",
     "trust": ".simulation.runs.trust",
 }

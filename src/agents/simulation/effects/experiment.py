@@ -14,7 +14,7 @@ from ..policies.cassette import Cassette
 from ..runs.branch import branch
 from ..runs.folder import as_run_error, read_folder
 from ..runs.found_effects import AS_IT_WAS, CHANGED, PLACEBO
-from ..runs.live import only_here
+from ..runs.live import is_live, name_of, only_here
 from ..runs.record import RunRecord, last_tick
 from ..runs.replay import Replay
 from ..runs.run import Run
@@ -296,6 +296,8 @@ def _sums(asked: Sequence[tuple[int, int, int]], after: int) -> tuple[int, int, 
 Progress = Callable[[int, int], None]
 """Takes the number of finished pairs, and of all."""
 Texts = str | Iterable[str]
+Function = str | Callable[[Any], object]
+Functions = Function | Iterable[Function]
 
 
 def effect(
@@ -307,7 +309,7 @@ def effect(
     block: Texts = (),
     pin: Texts = (),
     set: Texts = (),  # noqa: A002 - the name of the option on the command line
-    call: Texts = (),
+    call: Functions = (),
     seeds: int = 1,
     futures: int = 1,
     metrics: Sequence[str] = (),
@@ -327,10 +329,13 @@ def effect(
     """
     folder = Path(run)
     check_inside(read_folder(folder)[0])
+    functions = _names_of(call)
+    if any(map(is_live, functions)):
+        workers = 1  # no other process has them
     intervention = read_intervention(
         folder, at, forget=one_or_more(forget), never_heard=one_or_more(never_heard),
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
-        call=one_or_more(call),
+        call=functions,
     )  # fmt: skip
     _check_numbers(folder, seeds, futures, out, offline)
     check_metrics(folder, metrics)
@@ -380,6 +385,12 @@ def expected_cost(
 def one_or_more(texts: Texts) -> tuple[str, ...]:
     """One text, or many."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
+def _names_of(functions: Functions) -> tuple[str, ...]:
+    """The names of functions that change a program."""
+    many = (functions,) if isinstance(functions, str) or callable(functions) else functions
+    return tuple(each if isinstance(each, str) else name_of(each)[0] for each in many)
 
 
 def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline: bool) -> None:

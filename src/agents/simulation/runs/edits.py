@@ -1,6 +1,6 @@
 """Edits: changes of memories with which a branch of a run begins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +33,33 @@ _KEYS = {
 def read_edits(path: Path) -> list[Mapping[str, Any]]:
     """The edits in a YAML file; ConfigError if an edit has the wrong form."""
     document = read_file(path)
-    edits = document.value
-    if not isinstance(edits, list):
+    if not isinstance(document.value, list):
         raise ConfigError(f"{document.source}: a list of edits is needed", hint=_FORM)
+    return check_edits(document.value, lambda place: document.place((place,)))
+
+
+def check_edits(edits: Sequence[Any], where: str | Callable[[int], str]) -> list[Mapping[str, Any]]:
+    """The edits themselves; ConfigError if one has the wrong form. ``where`` says where one is."""
     for index, edit in enumerate(edits):
-        where = f"{document.place((index,))}: edit {index + 1}"
-        if not isinstance(edit, dict) or not isinstance(edit.get("agent"), str):
-            raise ConfigError(f"{where} names no agent", hint=_FORM)
-        if edit.get("do") not in list(_KEYS):
-            raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}", hint=_FORM)
-        unknown = [key for key in edit if key not in _KEYS[edit["do"]]]
-        if unknown:
-            raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}", hint=_FORM)
-        if edit["do"] in ("add", "reword") and not isinstance(edit.get("content"), str):
-            raise ConfigError(f"{where} {edit['do']}s nothing: it needs a content", hint=_FORM)
-        if edit["do"] != "add" and ("memory" in edit) == ("matching" in edit):
-            raise ConfigError(f"{where} needs either memory or matching", hint=_FORM)
-        if edit["do"] == "set_tier" and "tier" not in edit:
-            raise ConfigError(f"{where} needs a tier", hint=_FORM)
-    return edits
+        place = where if isinstance(where, str) else where(index)
+        _check_edit(edit, f"{place}: edit {index + 1}")
+    return list(edits)
+
+
+def _check_edit(edit: Any, where: str) -> None:
+    if not isinstance(edit, dict) or not isinstance(edit.get("agent"), str):
+        raise ConfigError(f"{where} names no agent", hint=_FORM)
+    if edit.get("do") not in list(_KEYS):
+        raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}", hint=_FORM)
+    unknown = [key for key in edit if key not in _KEYS[edit["do"]]]
+    if unknown:
+        raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}", hint=_FORM)
+    if edit["do"] in ("add", "reword") and not isinstance(edit.get("content"), str):
+        raise ConfigError(f"{where} {edit['do']}s nothing: it needs a content", hint=_FORM)
+    if edit["do"] != "add" and ("memory" in edit) == ("matching" in edit):
+        raise ConfigError(f"{where} needs either memory or matching", hint=_FORM)
+    if edit["do"] == "set_tier" and "tier" not in edit:
+        raise ConfigError(f"{where} needs a tier", hint=_FORM)
 
 
 def begin_branch(folder: Path, settings: Settings, edits: Sequence[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from ...config.settings import SimulationSettings
 from ...memory.words import first_of, number
 from ...storage.files import TemporaryFolder
 from .above import above
+from .edits import check_edits
 from .live import name_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Plan:
     blocked: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    edits: tuple[Mapping[str, Any], ...] = ()
+    calls: tuple[str, ...] = ()
 
     def forget(self, *memories: str) -> Self:
         """After the tick, agents forget these memories, pinned or not."""
@@ -62,6 +65,21 @@ class Plan:
         """After the tick, settings are others, named as in :func:`tiermem.simulate`."""
         return replace(self, settings=(*self.settings, *as_assignments(settings)))
 
+    def edit(self, agent: str, do: str, **edit: Any) -> Self:
+        """After the tick, change an agent's memories: ``add`` a ``content``, or ``pin``, ``unpin``,
+        ``set_tier``, ``reword``, ``delete`` or ``forget`` a ``memory`` or all ``matching`` a text.
+        """
+        made = check_edits([{"agent": agent, "do": do, **edit}], "the branch")
+        return replace(self, edits=(*self.edits, *made))
+
+    def call(self, function: Callable[[Any], object] | str) -> Self:
+        """After the tick, let a function change the program that makes the ticks.
+
+        It is given what ``make_model`` of :func:`tiermem.experiment` gave.
+        """
+        name = function if isinstance(function, str) else name_of(function)[0]
+        return replace(self, calls=(*self.calls, name))
+
     def run(
         self,
         ticks: int | None = None,
@@ -82,7 +100,7 @@ class Plan:
             above("branch_with")(
                 self.parent.folder, self.at, folder, assignments=[*self.settings, *more],
                 forget=self.forgotten, never_heard=self.unheard, block=self.blocked,
-                pin=self.pinned, force=force,
+                pin=self.pinned, edits=self.edits, call=self.calls, force=force,
             )  # fmt: skip
             return type(self.parent).open(folder, say=above("say"))
 
@@ -91,7 +109,8 @@ class Plan:
     def __repr__(self) -> str:
         changes = {
             "forget": self.forgotten, "never heard": self.unheard, "block": self.blocked,
-            "pin": self.pinned, "set": self.settings,
+            "pin": self.pinned, "set": self.settings, "call": self.calls,
+            "edit": tuple(f"{each['do']} of {each['agent']}" for each in self.edits),
         }  # fmt: skip
         told = [f"{name} {first_of(each)}" for name, each in changes.items() if each]
         said = "; ".join(told) or "nothing is changed yet"

@@ -1,6 +1,6 @@
 """A simulation in one call: made, run, and open for questions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import isclass
 from os import PathLike
 from pathlib import Path
@@ -52,9 +52,53 @@ def simulate(
     check_installed("a simulation", "pyarrow", "scipy")
     chosen, place = _named(world=world, policy=policy)
     people = agents if isinstance(agents, int) else list(agents)
+    given = {"seed": seed, **chosen, "agents": people, "ticks": ticks, **settings}
+    return _made(given, preset, place, out, force).resume(progress=progress)
+
+
+def experiment(
+    make_model: Callable[..., Any] | str,
+    seed: int = 0,
+    steps: int = 100,
+    out: str | PathLike[str] | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    progress: bool | None = None,
+    force: bool = False,
+    **settings: Any,
+) -> Run:
+    """Make a program of your own, let it step, and give the run, open for questions.
+
+    ``make_model`` is a Mesa model's class, or whatever makes a program: a function or class, or its
+    name as ``module:function``. It is called with ``seed`` (or ``rng``), with ``options``, and, if
+    it has such parameters, with ``bank``, the :class:`~tiermem.MemoryBank` of the run, and
+    ``memories``, by which agents remember within steps (``memories["alice"].add(…)``). It gives an
+    object with ``step()`` and perhaps ``metrics()``, or is a generator that yields after each step,
+    if need be the step's metrics.
+
+    The run can be resumed, replayed, branched and asked for effects, because the program can be
+    made again: nothing but the seed may decide what it does. With ``get_state()`` and
+    ``set_state()``, as JSON, it begins a branch from its state, else it steps there from the
+    beginning. The other arguments are those of :func:`simulate`.
+    """
+    check_installed("an experiment", "pyarrow", "scipy")
+    name, place = (make_model, Path()) if isinstance(make_model, str) else name_of(make_model)
+    own = {"model": name, "world_options": dict(options or {}), "ticks": steps}
+    given = {"seed": seed, **own, **settings}
+    return _made(given, preset, place, out, force).resume(progress=progress)
+
+
+def _made(
+    given: Mapping[str, Any],
+    preset: str | None,
+    place: Path | None,
+    out: str | PathLike[str] | None,
+    force: bool,
+) -> Run:
+    """A run with these settings at tick 0; the user's own modules are in the folder ``place``."""
     first = {"storage.sync": "manual"} if out is None else {}  # nobody else opens its store
-    given = {**first, "seed": seed, **chosen, "agents": people, "ticks": ticks, **settings}
-    made_of = load_settings(preset=preset, overrides=as_overrides(given))
+    made_of = load_settings(preset=preset, overrides=as_overrides({**first, **given}))
     _check_engine(made_of)
     if out is not None:
         _leave(Path(out), force=force)
@@ -62,11 +106,11 @@ def simulate(
     def make(folder: Path) -> Run:
         return Run.create(folder, made_of, scenario=place, force=force, say=above("say"))
 
-    name = str(made_of.simulation.world).rpartition(":")[2]
-    run = made_in(out, f"{name}-{seed}", make)
+    name = str(made_of.simulation.model or made_of.simulation.world).rpartition(":")[2]
+    run = made_in(out, f"{name}-{made_of.seed}", make)
     if out is not None:
         _open[Path(out).absolute()] = run
-    return run.resume(progress=progress)
+    return run
 
 
 def _named(**things: object) -> tuple[dict[str, str], Path | None]:
