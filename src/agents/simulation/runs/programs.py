@@ -21,7 +21,7 @@ from ...bank import history
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...errors import RunError, SimulationError
+from ...errors import RunError, SimulationError, TierMemError
 from ...memory.records import Hits
 from ...storage.files import TemporaryFolder
 from ..kept_ticks import ticks_of
@@ -210,11 +210,8 @@ class ProgramLoop:
                 self._program.step()
 
     def _next(self, tick: int) -> None:
-        try:
-            with self._user_code("failed", tick):
-                said = next(self._program, _OVER)
-        except SimulationError:
-            raise
+        with self._user_code("failed", tick):
+            said = next(self._program, _OVER)
         if said is _OVER:
             raise SimulationError(
                 f"{self._name} ended before its step {tick}",
@@ -254,12 +251,14 @@ class ProgramLoop:
 
     @contextmanager
     def _user_code(self, what: str, tick: int) -> Iterator[None]:
+        where = f"{self._name} {what} {f'in step {tick}' if tick else 'before its first step'}"
         try:
             yield
+        except TierMemError as error:
+            raise SimulationError(f"{where}: {error.why}", hint=error.hint) from error
         except Exception as error:  # a program may raise anything
-            where = f"in step {tick}" if tick else "before its first step"
             raise SimulationError(
-                f"{self._name} {what} {where}: {type(error).__name__}: {error}{where_in(error)}"
+                f"{where}: {type(error).__name__}: {error}{where_in(error)}"
             ) from error
 
     # To a tick that the run has
