@@ -51,6 +51,7 @@ GUIDES = (
     "howto/analyse",
     "howto/effect",
     "howto/notebooks",
+    "howto/your-model",
     "howto/telling",
     "howto/profiles",
     "architecture/current/agents",
