@@ -286,6 +286,37 @@ def test_an_error_in_the_undoing_loses_nothing(template: Path, tmp_path: Path, c
     assert laws.broken or MOST < 40, "no fault hit an undoing"
 
 
+def test_a_transaction_that_can_not_be_given_up_at_once_is_given_up(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bank"
+    shutil.copytree(template, folder)
+    give_up, tried = Ledger.give_up, list[int]()
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def run_out_once(self: Ledger, depth: int) -> None:
+        tried.append(depth)
+        if len(tried) == 1:
+            run_out_of_memory()
+        give_up(self, depth)
+
+    with _open(folder) as bank:
+        before = bank.state_hash()
+        monkeypatch.setattr(Ledger, "end", interrupt)
+        monkeypatch.setattr(Ledger, "give_up", run_out_once)
+        with pytest.raises(MemoryError) as kept:  # with its frames, as a notebook keeps it
+            bank.agent("bob").add("more")
+        monkeypatch.undo()
+        assert len(tried) == 2
+        with pytest.raises(BankBroken):
+            bank.agent("bob").add("more")
+        del kept
+    with _open(folder) as bank:
+        assert bank.state_hash() == before
+
+
 @pytest.mark.parametrize("call", [_refuse, _undo_inside], ids=lambda call: call.__name__[1:])
 def test_an_undoing_that_can_not_begin_breaks_the_bank(
     template: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch

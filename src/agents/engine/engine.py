@@ -98,8 +98,13 @@ class Block:
         """Give up what was opened last."""
         opened = self.opened()
         if opened is not None:
-            if opened.is_open:
-                opened.give_up()
+            try:
+                if opened.is_open:
+                    opened.give_up()
+            except BaseException:  # its traceback keeps ``opened``: nothing else would give it up
+                if opened.is_open:
+                    opened.give_up()
+                raise
             outer, self._holder().__dict__["holds"] = opened.outer, opened.outer
             self.opened = Block.opened if outer is None else ref(outer)
 

@@ -64,6 +64,12 @@ def estimate(settings: Settings, places: Sequence[Path]) -> dict[str, Any]:
     """
     check_scenario(settings, list(places))
     simulation = settings.simulation
+    if simulation.model is not None:
+        raise ConfigError(
+            f"a dry run estimates what a world's agents ask a language model, and {simulation.model} "
+            "is a program of its own",
+            hint="leave --dry-run out; TierMem asks no language model for it",
+        )
     world = make_world(settings, *places)
     with TemporaryFolder("dry-run") as folder:
         cassette = Cassette(Path(folder) / "cassette.jsonl")
