@@ -49,10 +49,12 @@ def test_a_paused_run_has_an_exit_code_of_its_own_and_says_what_to_do(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["local", "processes"])
+@pytest.mark.parametrize("engine", ["local", "processes", "ray"])
 def test_python_goes_on_with_the_same_open_run(
     tmp_path: Path, scenario: Write, expected: dict[str, bytes], engine: str
 ) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray")
     file = scenario(policy=PAUSING, engine=engine, workers=None if engine == "local" else 2)
     with Run.create(tmp_path / "r", load_settings(file), scenario=file.parent) as run:
         for _ in range(2):
