@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .bank.memory_bank import MemoryBank
     from .simulation.runs.simulate import experiment, simulate
     from .simulation.runs.trust import trust
+    from .simulation.small_world import world
 
 __all__ = [
     "TIER_NAMES",
@@ -126,6 +127,7 @@ __all__ = [
     "experiment",
     "simulate",
     "trust",
+    "world",
 ]
 
 
@@ -136,6 +138,7 @@ _LATER = {
     "experiment": ".simulation.runs.simulate",
     "simulate": ".simulation.runs.simulate",
     "trust": ".simulation.runs.trust",
+    "world": ".simulation.small_world",
 }
 
 

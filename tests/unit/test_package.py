@@ -171,7 +171,7 @@ def test_the_public_names_are_these() -> None:
         "MemoryPinned", "NoteRefused", "Retention", "RunError", "SimulationError", "Source",
         "StoreDamaged", "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature",
         "TickNotKept", "Tier", "TierFull", "TierMemError", "TrustError", "Untrusted", "__version__",
-        "experiment", "simulate", "trust",
+        "experiment", "simulate", "trust", "world",
     ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from .protocols import (
 
 if TYPE_CHECKING:
     from .runs.run import Run
+    from .small_world import Tick, Turn
     from .sweeps.record import SweepRecord
     from .tick.loop import Loop
 
@@ -45,13 +46,15 @@ __all__ = [
     "Run",
     "Say",
     "SweepRecord",
+    "Tick",
+    "Turn",
     "World",
     "WorldRandom",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs NumPy at its first use."""
+    """Import what needs NumPy, and what few need, at its first use."""
     if name == "Loop":
         from .tick.loop import Loop
 
@@ -64,4 +67,8 @@ def __getattr__(name: str) -> object:
         from .sweeps.record import SweepRecord
 
         return SweepRecord
+    if name in ("Tick", "Turn"):
+        from . import small_world
+
+        return getattr(small_world, name)
     raise AttributeError(f"module 'tiermem.simulation' has no attribute {name!r}")

@@ -4,6 +4,7 @@ A world gives what agents observe, its groups, and numbers and JSON values for t
 """
 
 import math
+import os
 import traceback
 from collections.abc import Mapping, Sequence
 from inspect import signature
@@ -14,6 +15,8 @@ import orjson
 
 from ...errors import ConfigError, SimulationError
 from ..protocols import Observation, Persona, Remark, World, WorldRandom
+
+_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 
 
 def call(whose: object, method: str, tick: int, *arguments: object, **named: object) -> Any:
@@ -44,8 +47,9 @@ def failed(whose: object, method: str, tick: int, error: Exception) -> Simulatio
 
 
 def where_in(error: Exception) -> str:
-    """The file and line of an error, in brackets."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
+    """The file and line of an error, in brackets: of the user's own code, if it comes from that."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = ([each for each in frames if not each.filename.startswith(_PACKAGE)] or frames)[-1:]
     if not last or last[0].filename.startswith("<"):  # Python's own import system
         return ""
     return f" ({Path(last[0].filename).name}, line {last[0].lineno})"
