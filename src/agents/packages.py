@@ -42,6 +42,7 @@ _PURPOSES = {
     "mem0": "the store, and for embedders and LLMs of others",
     "mesa": "the memories of Mesa's agents",
     "mesa_llm": "memory for Mesa-LLM's agents",
+    "networkx": "graphs of who can hear whom, and who is central",
     "numpy": "everything that computes",
     "onnxruntime": "the embedder minilm",
     "opentelemetry": "telemetry",

@@ -15,7 +15,7 @@ from tiermem.packages import missing, needed
         ("langchain_core.stores", "langgraph", "pip install 'tiermem[langgraph]'"),
         ("llama_index", "llama-index-core", "pip install 'tiermem[llama-index]'"),
         ("mesa_llm", "mesa-llm", "pip install 'tiermem[mesa-llm]'"),
-        ("networkx", "networkx", "pip install 'tiermem[analysis]'"),
+        ("networkx", "networkx", "pip install 'tiermem[networks]'"),
         ("ray", "ray", "pip install 'tiermem[ray]'"),
     ],
 )

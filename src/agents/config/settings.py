@@ -721,6 +721,11 @@ class SimulationSettings:
     each attribute and perhaps agent and text; a list of {agent: alice, text: …, age: 40}; or for
     each attribute a distribution to draw it from, such as age: {normal: [40, 12]}, and perhaps
     text: You are {age}. null: nobody in particular."""
+    society: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Who can hear whom: {graph: watts_strogatz, k: 4, p: 0.1} or another generator of networkx,
+    {file: edges.csv}, {edges: [[ann, bob]]}, {grid: [10, 10]}, {space: [100, 100], radius: 10}, or
+    {places: [{place: work, groups: 4, hours: [9, 17]}, {place: home, groups: 9}]}; talk: 0.2 lets
+    them talk. null: as the world says."""
     asks: Annotated[int, Within(0, 100)] = 2
     """How often an agent may ask its own memory in a tick before it acts: a policy gives an Ask, an
     LLM uses search_memory or recall_memory, if memory_actions offers them. 0: never."""

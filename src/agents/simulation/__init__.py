@@ -27,6 +27,7 @@ from .protocols import (
 if TYPE_CHECKING:
     from .runs.run import Run
     from .small_world import Tick, Turn
+    from .society import Place, Society
     from .sweeps.record import SweepRecord
     from .tick.loop import Loop
 
@@ -41,10 +42,12 @@ __all__ = [
     "Observation",
     "Outcome",
     "Persona",
+    "Place",
     "Policy",
     "Remark",
     "Run",
     "Say",
+    "Society",
     "SweepRecord",
     "Tick",
     "Turn",
@@ -67,6 +70,10 @@ def __getattr__(name: str) -> object:
         from .sweeps.record import SweepRecord
 
         return SweepRecord
+    if name in ("Place", "Society"):
+        from . import society
+
+        return getattr(society, name)
     if name in ("Tick", "Turn"):
         from . import small_world
 

@@ -287,7 +287,9 @@ class World(Protocol):
     ``action_arguments`` says which arguments they take, as JSON Schema by action and argument,
     ``{"go": {"place": {"type": "string"}}}``, for models that keep to it; ``by_agent()``
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
-    says who can hear whom now, when agents tell each other memories: everybody, without it;
+    says who can hear whom now, when agents tell each other memories; ``society``, a
+    :class:`~tiermem.simulation.Society` or a method that gives one, says so as well: everybody can,
+    without both;
     ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;
     ``conversations()`` says who talks with whom in this tick, after all have observed: a list of
     :class:`Conversation`, or of lists of agents; nobody is in two of them;

@@ -40,6 +40,7 @@ from .protocols import (
     Remark,
     WorldRandom,
 )
+from .society import Society, society_at
 from .worlds import own_stream, refused
 
 Turns: TypeAlias = "Generator[None, Turn | None, None]"
@@ -77,6 +78,7 @@ class Tick:
         state: dict[str, Any],
         rng: Random,
         personas: Mapping[str, Persona],
+        society: Society | None,
     ) -> None:
         self.number = number
         """The first tick of a run is 1."""
@@ -85,6 +87,8 @@ class Tick:
         """The world's generator."""
         self._state = state
         self._personas = personas
+        self.society = society
+        """Who can hear whom in this tick, if the scenario or a derived class says so."""
         self._known = set(agents)
         self._is_seen = False
         self._seen: dict[str, Observation] = {}
@@ -98,6 +102,10 @@ class Tick:
     def others(self, agent: str) -> list[str]:
         """All agents but this one."""
         return [each for each in self.agents if each != agent]
+
+    def near(self, agent: str) -> list[str]:
+        """Those who can hear the agent: all others, where there is no society."""
+        return self.others(agent) if self.society is None else self.society.near(agent)
 
     def draw(self, agent: str) -> Random:
         """The agent's own generator: what is drawn from it shifts nobody else's luck."""
@@ -258,7 +266,10 @@ class FunctionWorld:
 
     def _begun(self) -> Tick:
         """The tick, after all that stands before the function's first ``yield``."""
-        tick = Tick(self._number, self.agents, self.state, self.rng, self.personas)
+        tick = Tick(
+            self._number, self.agents, self.state, self.rng, self.personas,
+            society_at(self, self._number),
+        )  # fmt: skip
         turns = type(self)._function(tick, **self._options)
         if inspect.isgenerator(turns):
             self._turns = cast(Turns, turns)

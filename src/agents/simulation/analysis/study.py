@@ -122,7 +122,7 @@ class Study:
         return find_spec("networkx") is not None
 
     def centrality(self) -> "pa.Table":
-        """How central each agent is in what was told; it needs networkx, ``tiermem[analysis]``."""
+        """How central each agent is in what was told; it needs networkx, ``tiermem[networks]``."""
         return spread.centrality(self._tells)
 
     def overlap(self, agents: Sequence[str] | None = None) -> "pa.Table":

@@ -45,7 +45,7 @@ def make_folder(
     folder: Path,
     settings: Settings,
     about: Mapping[str, Any],
-    code: Mapping[str, Path],
+    code: Mapping[str, Path | bytes],
     *,
     force: bool,
     fill: Callable[[Path], None] | None = None,
@@ -53,9 +53,9 @@ def make_folder(
 ) -> None:
     """Make a run's folder; ``fill`` adds to the folder before the folder gets its name.
 
-    ``code`` are the user's own modules, by their path in the folder ``code``. With ``force``, the
-    finished folder replaces a run that has this name. ``remedy`` is the hint for a caller whose
-    folder can't be taken.
+    ``code`` are the user's own files, or their bytes, by their path in the folder ``code``. With
+    ``force``, the finished folder replaces a run that has this name. ``remedy`` is the hint for a
+    caller whose folder can't be taken.
     """
     if not folder.name:
         raise RunError("a run needs a folder of its own", hint=remedy)
@@ -67,7 +67,10 @@ def make_folder(
             replace_file(new / "run.json", json.dumps(dict(about), indent=2) + "\n")
             for name, file in code.items():
                 make_folders(new, (new / "code" / name).parent)
-                copy_file(file, new / "code" / name)
+                if isinstance(file, bytes):
+                    replace_file(new / "code" / name, file)
+                else:
+                    copy_file(file, new / "code" / name)
             if fill:
                 fill(new)
             _check_free(folder, force, remedy)

@@ -13,12 +13,14 @@ from ...config.settings import Settings
 from ...errors import ConfigError, TierMemError
 from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.store import check_providers
+from .. import named_society
 from ..policies.cassette import Cassette
 from ..policies.clients import model_of
 from ..policies.llm import Llm
 from ..policies.model import Model
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
+from ..society import Society
 from ..tick import user_code
 from ..tick.actions import (
     ASK_ACTIONS,
@@ -38,7 +40,7 @@ from ..worlds import WORLDS
 from ..worlds.outside import OUTSIDE, Outside, check_inside, is_outside
 from .budget import check_prices
 from .live import HERE, is_live, live
-from .personas import persona_file, personas_of, read_text, template_file
+from .personas import named_file, persona_file, personas_of, read_text, template_file
 
 _PACKAGE = __name__.partition(".")[0]
 PROGRAM = (
@@ -51,8 +53,8 @@ _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state
 
 def check_scenario(
     settings: Settings, places: list[Path], calls: Iterable[str] = ()
-) -> dict[str, Path]:
-    """Refuse a scenario that can't run; otherwise give the user's own modules, by name.
+) -> dict[str, Path | bytes]:
+    """Refuse a scenario that can't run; otherwise give what a run keeps of it, by name.
 
     ``calls`` are functions that rules of a branch name.
     """
@@ -62,7 +64,7 @@ def check_scenario(
     try_world(settings, places)
     for name in calls:
         function_of("a call", name, places)
-    return code_of(settings, *places, calls=calls)
+    return {**code_of(settings, *places, calls=calls), **society_record(settings, *places)}
 
 
 def check_settings(settings: Settings) -> None:
@@ -112,7 +114,40 @@ def make_world(settings: Settings, *folders: Path) -> World:
             f"simulation.world: {name} has no {' and no '.join(missing)}",
             hint=f"a world has {', '.join(_WORLD_METHODS)}",
         )
+    if settings.simulation.society is not None:
+        if hasattr(type(world), "society") or hasattr(world, "society"):
+            raise ConfigError(
+                f"{named_society.KEY}: the world {name} has a society of its own",
+                hint="leave it out, or derive a world without one",
+            )
+        world.society = society_of(settings, *folders)  # type: ignore[attr-defined]
     return world
+
+
+def society_of(settings: Settings, *folders: Path) -> Society | None:
+    """The society that the settings name; of a run, the one that its folder has on record."""
+    entry = settings.simulation.society
+    if entry is None:
+        return None
+    agents = settings.simulation.agent_ids()
+    records = (folder / named_society.RECORD for folder in folders)
+    record = next(filter(Path.is_file, records), None)
+
+    def find(name: str) -> Path:
+        return _edge_file(name, *folders)
+
+    return named_society.society_of(entry, agents, settings.seed, find, record)
+
+
+def _edge_file(name: str, *folders: Path) -> Path:
+    return named_file(f"{named_society.KEY}.file", name, named_society.ENDINGS, *folders)
+
+
+def society_record(settings: Settings, *folders: Path) -> dict[str, bytes]:
+    """What a run keeps of a society that was drawn, by the name of the file."""
+    society, entry = society_of(settings, *folders), settings.simulation.society
+    kept = entry and society and named_society.recorded(entry, society, settings.seed)
+    return {named_society.RECORD: kept} if kept else {}
 
 
 def check_repeatable(settings: Settings) -> None:
@@ -260,7 +295,7 @@ def own_actions(settings: Settings, world: World) -> dict[str, str]:
         turned_on = {*GROUP_ACTIONS, *GROUP_ASKS, *SESSION_ACTIONS}
         if settings.flush.enabled:
             turned_on.add("append_note")
-        if callable(getattr(world, "may_tell", None)):
+        if callable(getattr(world, "may_tell", None)) or hasattr(world, "society"):
             turned_on.add("tell")
         if settings.profile is not None:
             turned_on |= actions_of_profile(settings.profile).keys()
@@ -342,6 +377,8 @@ def code_of(settings: Settings, *folders: Path, calls: Iterable[str] = ()) -> di
         code[str(settings.simulation.policy_options["template"])] = template
     if isinstance(settings.simulation.personas, str):
         code[settings.simulation.personas] = persona_file(settings, *folders)
+    if isinstance(name := (settings.simulation.society or {}).get("file"), str):
+        code[name] = _edge_file(name, *folders)
     return code
 
 

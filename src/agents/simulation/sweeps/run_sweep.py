@@ -242,7 +242,8 @@ def check_unchanged(sweep: Sweep, kept: Iterable[tuple[SweepRun, Path]]) -> None
     for planned, folder in kept:
         settings = without_engine(sweep.settings(planned))
         own = settings.simulation
-        files = own.policy_options.get("template"), own.personas
+        table = (own.society or {}).get("file")
+        files = own.policy_options.get("template"), own.personas, table
         made_of = own.world, own.policy, *[str(each) for each in files if isinstance(each, str)]
         if made_of not in codes:
             found = code_of(settings, sweep.scenario.parent)

@@ -30,6 +30,7 @@ from ...telling.groups import (
 )
 from ...telling.tell import correction_of, said_before
 from ..protocols import Action, Answer, Outcome, World
+from ..society import society_at
 from .actions import JOIN_GROUP, NO_OP, OWN_ACTIONS, REFUSED, as_action, checked, refusal
 from .decision_log import DONE, FAILED, REFUSAL, UNANSWERED
 from .user_code import failed
@@ -303,7 +304,7 @@ def _tell(world: World, agent: str, speech: Speech, agents: Collection[str], tic
     why = speech.refusal
     if not why:
         try:
-            may_tell = getattr(world, "may_tell", None) or _everybody_may
+            may_tell = _may_tell(world, tick)
             return Deed(speech.action, DONE, told=heard_by(speech, agent, agents, may_tell))
         except REFUSED as error:
             why = refusal(speech.action.name, error)
@@ -324,6 +325,14 @@ def _grant(world: World, wished: Wish, joined: dict[str, bool], tick: int) -> De
         except Exception as error:  # a user's own world may raise anything
             raise failed(world, "may_join", tick, error) from error
     return Deed(wished.action, REFUSAL, Outcome(why, success=False))
+
+
+def _may_tell(world: World, tick: int) -> Callable[[str, str], object]:
+    """Who can hear whom: as the world says, or its society; everybody without both."""
+    own: Callable[[str, str], object] | None = getattr(world, "may_tell", None)
+    if own is None and (society := society_at(world, tick)) is not None:
+        return society.may_tell
+    return own or _everybody_may
 
 
 def _everybody_may(_: str, __: str) -> bool:

@@ -144,7 +144,7 @@ class WorldLoop:
             seen = {who: own._replace(persona=self._personas[who]) for who, own in seen.items()}
         if self._rules:
             seen = self._rules.heard(seen, tick)
-        seen = converse(world, agents.say, seen, tick, self._rules)
+        seen = converse(world, agents.say, seen, tick, self._rules, self._streams.world)
         deeds = act(world, self._streams.order(), agents.decide(seen), tick)
         counts = agents.remember(deeds, told_in(deeds), changes_in(deeds))
         self._call("end_tick")

@@ -12,9 +12,10 @@ from typing import TypeAlias
 from ...errors import InvalidInput, SimulationError
 from ...memory.requests import check_session
 from ...memory.scopes import scope_of
-from ..protocols import Conversation, Observation, Remark, Say, World
+from ..protocols import Conversation, Observation, Remark, Say, World, WorldRandom
+from ..society import society_at
 from .branch_rules import BranchRules
-from .user_code import call
+from .user_code import call, failed
 
 Asked: TypeAlias = Mapping[str, tuple[Observation, Conversation]]
 """Those whose turn it is: what each perceives, and the conversation as it heard it."""
@@ -54,12 +55,13 @@ def converse(
     seen: Mapping[str, Observation],
     tick: int,
     rules: BranchRules,
+    rng: WorldRandom,
 ) -> Mapping[str, Observation]:
     """What agents perceive, with what they hear in the conversations of this tick.
 
-    ``say`` asks agents for their turns, all at once.
+    ``say`` asks agents for their turns, all at once. ``rng`` is the world's generator.
     """
-    going = list(map(_Going, conversations_of(world, seen, tick)))
+    going = list(map(_Going, conversations_of(world, seen, tick, rng)))
     for turn in range(max((each.talk.turns for each in going), default=0)):
         speaking = {who: each for each in going if (who := each.speaker(turn)) is not None}
         if not speaking:
@@ -88,11 +90,16 @@ def converse(
     }
 
 
-def conversations_of(world: World, agents: Mapping[str, object], tick: int) -> list[Conversation]:
-    """Who talks with whom in this tick, checked; nobody without ``conversations()``."""
-    if not callable(getattr(world, "conversations", None)):
+def conversations_of(
+    world: World, agents: Mapping[str, object], tick: int, rng: WorldRandom
+) -> list[Conversation]:
+    """Who talks with whom in this tick, checked: as the world says, or its society draws."""
+    if callable(getattr(world, "conversations", None)):
+        given = call(world, "conversations", tick)
+    elif getattr(world, "society", None) is not None:
+        given = _drawn(world, tick, rng)
+    else:
         return []
-    given = call(world, "conversations", tick)
     where = f"{type(world).__name__}.conversations() gave in tick {tick}"
     if not isinstance(given, list | tuple):
         raise SimulationError(f"{where} {given!r:.60}; a list of Conversations is needed")
@@ -110,6 +117,18 @@ def conversations_of(world: World, agents: Mapping[str, object], tick: int) -> l
         known.update(talk.agents)
         talks.append(talk)
     return talks
+
+
+def _drawn(world: World, tick: int, rng: WorldRandom) -> list[Conversation]:
+    """The conversations of a society whose agents talk, from a stream that nothing else shares."""
+    try:
+        society = society_at(world, tick)
+    except Exception as error:  # a user's own world may raise anything
+        raise failed(world, "society", tick, error) from error
+    if society is None or not society.talk:
+        return []
+    pairs = society.pairs(rng.stream("tiermem.society"))
+    return [Conversation(pair, turns=society.turns) for pair in pairs]
 
 
 def _checked(talk: object, session: str, agents: Mapping[str, object]) -> Conversation:
