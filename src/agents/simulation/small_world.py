@@ -270,7 +270,7 @@ class FunctionWorld:
             self._number, self.agents, self.state, self.rng, self.personas,
             society_at(self, self._number),
         )  # fmt: skip
-        turns = type(self)._function(tick, **self._options)
+        turns = self._function(tick, **self._options)
         if inspect.isgenerator(turns):
             self._turns = cast(Turns, turns)
             self._next(None)

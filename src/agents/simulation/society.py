@@ -306,7 +306,7 @@ class Society:
         made = type(self).of_positions(
             self.agents, positions, space.radius, metric=space.metric, torus=space.torus
         )
-        return made._with(talk=self.talk, turns=self.turns)
+        return made.talking(self.talk, self.turns)
 
     def _with(self, **changed: Any) -> Self:
         kept = {"talk": self.talk, "turns": self.turns, "tick": self.tick}

@@ -64,10 +64,24 @@ def test_chains_with_the_same_text_are_one_row_for_a_person_and_two_in_json(
             for listener in listeners:
                 bank.agent(teller).social.tell(listener, one.id)
     lines = tiermem("analyse", tmp_path / "bank").out.splitlines()
-    (row,) = (line.split("\t") for line in lines if line.endswith("the mill burns"))
+    row, idea = (line.split("\t") for line in lines if line.endswith("the mill burns"))
     assert (row[1], row[3], row[-2]) == ("alice", "3", "1")
+    assert (idea[1], idea[4]) == ("alice", "5")  # an idea is one, however often it began
     assert lines[2].endswith("half_life\tmore chains\tmemory")
     assert tiermem("analyse", tmp_path / "bank", "--json").json["tables"]["spreads"]["rows"] == 2
+
+
+def test_sides_divide_agents_and_what_names_none_is_refused(
+    tiermem: Command, tmp_path: Path
+) -> None:
+    with MemoryBank.open(tmp_path / "bank", {"storage": {"sync": "manual"}}) as bank:
+        for name, text in {"ann": "it burned", "bob": "it burned", "cat": "it is fine"}.items():
+            bank.agent(name).add(text)
+    done = tiermem("analyse", tmp_path / "bank", "--sides", "mill=it burned | it is fine")
+    assert "mill\tit burned\t0.6667\t–\t0.8889" in done.out
+    refused = tiermem("analyse", tmp_path / "bank", "--sides", "mill")
+    assert refused.code == 2
+    assert "--sides 'mill' names no sides" in refused.err
 
 
 def test_json_has_the_tables_of_python(tiermem: Command, town: Path) -> None:

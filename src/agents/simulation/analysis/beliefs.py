@@ -150,7 +150,7 @@ def truth(columns: Columns, facts: Facts) -> "pa.Table":
     table: dict[str, list[Any]] = {"subject": [], "tick": [], "true": [], "false": []}
     said = _sayings(columns, facts)
     for subject, signs in said.items():
-        balance = _balance(columns, signs)
+        balance = weight_of(columns, signs)
         table["subject"] += [subject] * len(ticks)
         table["tick"] += ticks.tolist()
         table["true"] += (balance > 0).sum(axis=1).tolist()
@@ -212,8 +212,11 @@ def _sayings(columns: Columns, facts: Facts) -> dict[str, Numbers]:
     return signs_of
 
 
-def _balance(columns: Columns, signs: Numbers) -> NDArray[np.float64]:
-    """For each tick and agent, by how much its memories of the truth outweigh those of the lie."""
+def weight_of(columns: Columns, signs: Numbers) -> NDArray[np.float64]:
+    """For each tick and agent the weight of its memories; those of the sign -1 count against it.
+
+    A memory weighs 1 / (1 + hands), and nothing with the sign 0.
+    """
     rows = np.flatnonzero(signs)
     weights = signs / (1 + columns.hands)
     change = np.zeros((columns.last_tick + 2, len(columns.agents)))

@@ -3,27 +3,31 @@
 After the tables, the plots of a study and its section in a run's report.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput, MemoryNotFound, RunError
+from ...memory.records import Scalar
 from ...memory.tiers import TIER_NAMES, Tier
 from ...memory.words import counted, cut, number
 from ...storage.embedding import OfflineEmbedder, keys_of, quantise
 from ...storage.interrupts import first, once
 from ...storage.journal.journal import Journal
 from ..kept_ticks import KeptTicks
+from ..protocols import NO_ARGUMENTS
 from ..reports import html as page
 from ..reports import plots
+from ..society import Society
 from ..statistics import Band
-from . import beliefs, forgetting, spread
+from . import beliefs, forgetting, ideas, networks, spread
 from .columns import Columns
+from .ideas import SAME, By, Opinions
 from .spread import by_text
 
 if TYPE_CHECKING:
@@ -34,6 +38,12 @@ NEAR = 0.3
 measured how near questions are to their answers, and to the answers of others."""
 
 Opened = Callable[[], AbstractContextManager[Journal]]
+Attributes: TypeAlias = Mapping[str, Mapping[str, Scalar]]
+"""Values of agents, by name and agent."""
+Sides: TypeAlias = Mapping[str, Iterable[str]]
+"""By subject the sentences between which agents are divided; facts are such, too."""
+_MOST_COMPARED = 5
+"""Ideas of which it is told whether those who hear each other hold them."""
 
 
 @final
@@ -44,12 +54,27 @@ class Study:
     """
 
     def __init__(
-        self, name: str, columns: Columns, facts: beliefs.Facts, logged: int, journal: Opened
+        self,
+        name: str,
+        columns: Columns,
+        facts: beliefs.Facts,
+        logged: int,
+        journal: Opened,
+        society: Society | None = None,
+        attributes: Attributes = NO_ARGUMENTS,
+        sides: Sides | None = None,
     ) -> None:
         self.name = name
         self.columns = columns
         self.facts = facts
         """What the world says is true; empty if it says nothing."""
+        self.society = society
+        """Who can hear whom at this tick; None if neither scenario nor world says so."""
+        self.attributes = attributes
+        """By name, what the personas of a run have of each agent."""
+        self.sides: Sides = facts if sides is None else sides
+        """By subject the sentences between which agents are divided: those of the facts, unless
+        others are given."""
         self._logged = logged
         """How many agents the decision log has."""
         self._journal = journal
@@ -135,6 +160,120 @@ class Study:
                 raise InvalidInput(f"{self.name} has no agent {name!r:.60}")
         return beliefs.overlap(self.columns, sorted({known[name] for name in agents}))
 
+    def ideas(self, by: By = "meaning", same: float = SAME, least: int = 2) -> "pa.Table":
+        """What ``least`` agents or more believed, told or not, those that most believed first.
+
+        Texts are one idea if they are the same or, by ``meaning``, as near as ``same``.
+        ``half_life`` is the ticks after which half of those who came to believe it do no more.
+        """
+        if by not in get_args(By):
+            raise InvalidInput(f"by is {by!r:.40}", hint="use text or meaning")
+        if not 0 < same <= 1:
+            raise InvalidInput(f"same is {same!r:.40}", hint="use a cosine above 0, up to 1")
+        return ideas.table(self.columns, by, same, least)
+
+    def opinions(self) -> dict[str, dict[str, str]]:
+        """For each subject the side of each agent at the end, for those who are on one."""
+        names = self.columns.agents
+        return {
+            subject: {
+                names[agent]: own.sides[side]
+                for agent, side in enumerate(own.held[-1].tolist())
+                if side >= 0
+            }
+            for subject, own in self._opinions.items()
+        }
+
+    def polarisation(self) -> "pa.Table":
+        """For each subject and tick how many are on a side, and how divided these are.
+
+        It is 0 if all are on one side, and 1 if equally many are on each; null if nobody is.
+        """
+        import pyarrow as pa
+
+        kinds = {"subject": pa.string(), "tick": pa.int64(), "agents": pa.int64()}
+        schema = pa.schema({**kinds, "polarisation": pa.float64()})
+        found: dict[str, list[Any]] = {name: [] for name in schema.names}
+        for subject, own in self._opinions.items():
+            counts = own.counts()
+            divided = ideas.polarisation(counts)
+            found["subject"] += [subject] * len(counts)
+            found["tick"] += range(len(counts))
+            found["agents"] += counts.sum(axis=1).tolist()
+            found["polarisation"] += [None if np.isnan(each) else each for each in divided.tolist()]
+        return pa.table(found, schema)
+
+    def consensus(self, share: float = 0.9) -> "pa.Table":
+        """For each subject the side that most are on at the end, and since when they agree.
+
+        ``tick`` is the first one from which on, until the end, this share of all agents was on that
+        side; null if they do not agree.
+        """
+        import pyarrow as pa
+
+        if not 0.5 < share <= 1:
+            raise InvalidInput(f"share is {share!r:.40}", hint="use a share above 0.5, up to 1")
+        found = []
+        for subject, own in self._opinions.items():
+            end = ideas.consensus(own, len(self.columns.agents), share)
+            divided = float(ideas.polarisation(own.counts()[-1:])[0])
+            last = None if np.isnan(divided) else divided
+            found.append({"subject": subject, **end._asdict(), "polarisation": last})
+        kinds = {"subject": pa.string(), "side": pa.string(), "share": pa.float64()}
+        schema = pa.schema({**kinds, "tick": pa.int64(), "polarisation": pa.float64()})
+        return pa.Table.from_pylist(found, schema)
+
+    @once
+    def _opinions(self) -> dict[str, Opinions]:
+        return {
+            subject: ideas.opinions(self.columns, tuple(own)) for subject, own in self.sides.items()
+        }
+
+    def homophily(self, values: Attributes | None = None) -> "pa.Table":
+        """How alike those are who can hear each other, by name of what is compared: from -1 to 1.
+
+        ``values`` are numbers or texts of agents, by name. The default are attributes of personas,
+        opinions, and the first ideas: whether an agent holds them. It needs a society.
+        """
+        import pyarrow as pa
+
+        society = self._society()
+        given = self._compared() if values is None else values
+        found = [
+            {"of": name, "homophily": networks.homophily(society.edges, own), "agents": len(own)}
+            for name, own in given.items()
+        ]
+        kinds = {"of": pa.string(), "homophily": pa.float64(), "agents": pa.int64()}
+        return pa.Table.from_pylist(found, pa.schema(kinds))
+
+    def _compared(self) -> dict[str, Mapping[str, Scalar]]:
+        names, there = self.columns.agents, self.columns.is_there()
+        held = {}
+        idea = ideas.same_ideas(self.columns)
+        for row in self.ideas("text").slice(0, _MOST_COMPARED).to_pylist():
+            rows = np.flatnonzero((idea == self.columns.row_of(row["idea"])) & there)
+            holders = set(self.columns.agent[rows].tolist())
+            held[row["text"]] = {name: place in holders for place, name in enumerate(names)}
+        opinions: dict[str, Mapping[str, Scalar]] = {**self.opinions()}
+        return {**self.attributes, **opinions, **held}
+
+    def reach(self, memory_id: str) -> "pa.Table":
+        """How far along the ties of the society a memory came: a row for each distance.
+
+        It needs a society: that of the study's tick.
+        """
+        society = self._society()
+        return networks.reach(self.spread(memory_id), society)
+
+    def _society(self) -> Society:
+        if self.society is None:
+            raise RunError(
+                f"{self.name} has no society, so nobody can tell who hears whom",
+                hint="name one as simulation.society, or give the world one; a bank that no run "
+                "made has none",
+            )
+        return self.society
+
     def survival(self) -> "pa.Table":
         """How long memories last, by tier and by source: Kaplan and Meier."""
         return forgetting.survival(self.columns)
@@ -173,11 +312,14 @@ class Study:
     def tables(self) -> dict[str, "pa.Table"]:
         """All tables that there is something for, by name.
 
-        Without decisions there is no ``needed``, without facts no ``truth`` and no ``overtaking``,
-        without networkx no ``centrality``.
+        Without decisions there is no ``needed``; without facts no ``truth`` and ``overtaking``;
+        without sides no ``polarisation`` and ``consensus``; without a society no ``homophily``, nor
+        ``reach``, which is that of the memory that spread most; without networkx no
+        ``centrality``.
         """
         tables = {
             "spreads": self.spreads(),
+            "ideas": self.ideas(),
             "tells": self.tells(),
             "overlap": self.overlap(),
             "survival": self.survival(),
@@ -188,6 +330,12 @@ class Study:
             tables["needed"] = self.needed()
         if self.facts:
             tables |= {"truth": self.truth(), "overtaking": self.overtaking()}
+        if self.sides:
+            tables |= {"polarisation": self.polarisation(), "consensus": self.consensus()}
+        if self.society is not None:
+            tables["homophily"] = self.homophily()
+            if (top := tables["spreads"]).num_rows:
+                tables["reach"] = self.reach(top["origin"][0].as_py())
         return tables
 
 

@@ -33,6 +33,15 @@ def analyse(
             help="Tell how this memory spread instead: its id, or AGENT:ID with the last digits.",
         ),
     ] = None,
+    sides: Annotated[
+        list[str] | None,
+        Option(
+            "--sides",
+            metavar="SUBJECT=A|B",
+            help="Sentences between which agents are divided, such as "
+            "mill='the mill burned|the mill is fine'; by default those of the world's facts.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         Option("--out", "-o", metavar="FOLDER", help="Write all tables, and plots, here."),
@@ -50,7 +59,7 @@ def analyse(
 
     if memory is not None and out is not None:
         raise ConfigError("--memory tells of one memory, and --out writes the tables of all")
-    population = study(folder, tick)
+    population = study(folder, tick, _sides(sides))
     if memory is not None:
         _tell_spread(population.spread(id_in(folder, memory)), as_json)
         return
@@ -70,6 +79,20 @@ def analyse(
         say(f"wrote {path}")
 
 
+def _sides(given: list[str] | None) -> dict[str, list[str]] | None:
+    """The sentences of --sides, by subject."""
+    found = {}
+    for text in given or ():
+        subject, _, sentences = text.partition("=")
+        if not subject.strip() or "|" not in sentences:
+            raise InvalidInput(
+                f"--sides {text!r:.80} names no sides",
+                hint="write SUBJECT=A|B, as in mill='the mill burned|the mill is fine'",
+            )
+        found[subject.strip()] = [each.strip() for each in sentences.split("|")]
+    return found or None
+
+
 def _tell(population: "Study") -> None:
     from ....simulation.analysis.spread import by_text
 
@@ -80,6 +103,7 @@ def _tell(population: "Study") -> None:
         say("it was restored from a checkpoint: what was before is not known")
     names = {"origin": "id", "alike": "more chains"}
     _tell_rows("spread most", by_text(population.spreads()), names, last="text")
+    _tell_rows("ideas that most believed", population.ideas(), {"idea": "id"}, last="text")
     _tell_rows("who informs whom", population.tells())
     if population.has_centrality:
         _tell_rows("who is central", population.centrality())
@@ -98,6 +122,14 @@ def _tell(population: "Study") -> None:
         say("forgotten and then needed: it keeps no decisions, so nobody can tell")
     if population.facts:
         _tell_rows("truth and rumour: agents that believe each at the end", population.overtaking())
+    if population.sides:
+        _tell_rows("divided and agreed: from 90 % on one side", population.consensus())
+    if population.society is not None:
+        _tell_rows("alike are those who hear each other: homophily", population.homophily())
+        if (top := population.spreads(least=2)).num_rows:
+            reached = population.reach(top["origin"][0].as_py())
+            title = f"how far it came from its first agent: {short(top['text'][0].as_py() or '')}"
+            _tell_rows(title, reached.drop_columns(["origin"]))
 
 
 def _tell_rows(
