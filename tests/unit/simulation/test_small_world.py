@@ -313,7 +313,7 @@ def code(tmp_path: Path) -> Path:
     """A folder with the world that the guide shows."""
     page = (ROOT / "docs/howto/write-a-world.md").read_text()
     (text,) = re.findall(r"^```python file=scams\.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(text.splitlines()) <= 30
+    assert len([line for line in text.splitlines() if line]) <= 20  # as the guide says
     (tmp_path / "scams.py").write_text(text)
     return tmp_path
 

@@ -399,6 +399,11 @@ def test_a_world_with_a_society_of_its_own_takes_none_of_the_scenario() -> None:
         make_world(scenario({"grid": [3, 3]}, world="society_worlds:Moving"), HERE)
 
 
+def test_a_program_takes_no_society_of_the_scenario() -> None:
+    with pytest.raises(ConfigError, match="a program of your own says itself"):
+        make_world(scenario({"grid": [3, 3]}, world=None, model="village:make"), HERE)
+
+
 def created(folder: Path, society: Any, workers: int = 0, ticks: int = 6) -> Path:
     with Run.create(folder, scenario(society), scenario=HERE, engine=engine(workers)) as run:
         list(run.advance(ticks))

@@ -91,6 +91,11 @@ def make_world(settings: Settings, *folders: Path) -> World:
             f"simulation.world is {simulation.world} and simulation.model is {simulation.model}",
             hint="a run has a world or a program of your own: leave one out",
         )
+    if is_outside(settings) and simulation.society is not None:
+        raise ConfigError(
+            f"{named_society.KEY}: a program of your own says itself who can hear whom",
+            hint="leave it out",
+        )
     if simulation.model is not None:
         return Outside("the program", simulation.model)
     if is_outside(settings):
