@@ -22,6 +22,7 @@ from ...storage.journal.journal import Journal
 from ..kept_ticks import KeptTicks
 from ..protocols import NO_ARGUMENTS
 from ..reports import html as page
+from ..reports import networks as pictures
 from ..reports import plots
 from ..society import Society
 from ..statistics import Band
@@ -229,6 +230,37 @@ class Study:
             subject: ideas.opinions(self.columns, tuple(own)) for subject, own in self.sides.items()
         }
 
+    def sides_in(self, ticks: Iterable[int]) -> dict[str, dict[str, dict[str, str | None]]]:
+        """For each subject and some ticks the side of each agent, by ``tick 7``; None for none."""
+        return {
+            subject: {
+                f"tick {tick}": {
+                    name: own.sides[side] if side >= 0 else None
+                    for name, side in zip(self.columns.agents, own.held[tick].tolist(), strict=True)
+                }
+                for tick in ticks
+            }
+            for subject, own in self._opinions.items()
+        }
+
+    def tier_shares(self, ticks: Iterable[int]) -> dict[str, dict[str, float]]:
+        """For some ticks, by ``tick 7``, the share of each agent's memories that matter.
+
+        These began as pinned or critical. Who has no memories has no share.
+        """
+        columns, found = self.columns, {}
+        for tick in ticks:
+            there = columns.is_there(tick)
+            count = len(columns.agents)
+            held = np.bincount(columns.agent[there], minlength=count)
+            matter = columns.agent[there & (columns.tier <= Tier.CRITICAL)]
+            share = np.bincount(matter, minlength=count) / np.maximum(held, 1)
+            found[f"tick {tick}"] = {
+                columns.agents[agent]: round(float(share[agent]), 9)
+                for agent in np.flatnonzero(held).tolist()
+            }
+        return found
+
     def homophily(self, values: Attributes | None = None) -> "pa.Table":
         """How alike those are who can hear each other, by name of what is compared: from -1 to 1.
 
@@ -264,6 +296,14 @@ class Study:
         """
         society = self._society()
         return networks.reach(self.spread(memory_id), society)
+
+    def picture(self, panels: Mapping[str, Mapping[str, Scalar]], of: str = "") -> str:
+        """SVG: the society, once for each title, its agents coloured by these values.
+
+        Texts have a colour each, numbers that of their fifth of the range. ``of`` says what the
+        values are. The text is a file as it is.
+        """
+        return plots.alone(pictures.network(self._society(), panels, of))
 
     def _society(self) -> Society:
         if self.society is None:
@@ -386,6 +426,15 @@ _CENTRALITY = {
 _OVERLAP = {
     "agent": "Agent", "other": "Other", "shared": "Shared", "exact": "Exact", "near": "Near",
 }  # fmt: skip
+_IDEAS = {
+    "text": "Idea", "texts": "Wordings", "holders": "Agents", "believers": "At the end",
+    "half_life": "Half-life of belief",
+}  # fmt: skip
+_AGREED = {
+    "subject": "Subject", "side": "Most believe", "share": "Of all agents",
+    "tick": "Agreed from tick", "polarisation": "Polarisation",
+}  # fmt: skip
+_ALIKE = {"of": "In", "homophily": "Homophily", "agents": "Agents"}
 _NEEDED = {
     "text": "Memory", "agent": "Agent", "query": "Query", "gone": "Gone", "times": "Times",
     "score": "Score",
@@ -410,6 +459,8 @@ def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
             chart = plots.curves(curves, [row["tick"] for row in rows])
             caption = "Agents that believe what is true, and what is false."
             drawn[f"truth-{subject}"] = (f"Truth and rumour: {subject}", chart, caption)
+    if study.society is not None and len(study.agents) <= pictures.MOST:
+        drawn |= _networks(study, top[0] if top else None)
     lasting = _survival(study.survival())
     if lasting:
         caption = (
@@ -418,6 +469,43 @@ def figures(study: "Study") -> dict[str, tuple[str, str, str]]:
         )
         drawn["survival"] = ("How long memories lasted", plots.bands(lasting), caption)
     return drawn
+
+
+def _networks(study: "Study", top: Mapping[str, Any] | None) -> dict[str, tuple[str, str, str]]:
+    """The society in several ticks: who has the memory that spread most, who is on which side."""
+    society, ticks = study.society, _some(study.tick)
+    drawn: dict[str, tuple[str, str, str]] = {}
+    if society is None:
+        return drawn
+    when = "" if society is society.at(-1) else f" Ties are those of tick {number(study.tick)}."
+    if top is not None:
+        rows = study.spread(top["origin"]).table.to_pylist()
+        since = {row["agent"]: row["tick"] for row in rows}
+        panels = {
+            f"tick {tick}": {
+                name: "had it" if since.get(name, tick + 1) <= tick else None
+                for name in study.agents
+            }
+            for tick in ticks
+        }
+        chart = pictures.network(society, panels, cut(top["text"] or "(forgotten)", 80))
+        caption = f"Who had the memory that spread most, along the ties of the society.{when}"
+        drawn["network-spread"] = ("How it came through the society", chart, caption)
+    tiers = study.tier_shares(ticks)
+    if len({share for panel in tiers.values() for share in panel.values()}) > 1:
+        chart = pictures.network(society, tiers, "the share that is pinned or critical")
+        caption = f"How much of each agent's memories began as pinned or critical.{when}"
+        drawn["network-tiers"] = ("Tiers in the society", chart, caption)
+    for subject, by_tick in study.sides_in(ticks).items():
+        chart = pictures.network(society, by_tick)
+        caption = f"On which side each agent is.{when}"
+        drawn[f"network-{subject}"] = (f"Who is on which side: {subject}", chart, caption)
+    return drawn
+
+
+def _some(last: int) -> list[int]:
+    """Up to six ticks from the first to the last one."""
+    return sorted({round(1 + (last - 1) * part / 5) for part in range(6)}) if last > 1 else [last]
 
 
 def section(study: "Study") -> str:
@@ -431,6 +519,11 @@ def section(study: "Study") -> str:
             _overtaking(study.overtaking().to_pylist()),
             page.charts(drawn) if drawn else "",
             _spreads(study),
+            _table("Ideas, by meaning", study.ideas(), _IDEAS, numbers=4),
+            _table("Divided or agreed", study.consensus(), _AGREED, numbers=3),
+            _table("Alike are those who hear each other", study.homophily(), _ALIKE, numbers=2)
+            if study.society is not None
+            else "",
             _table("Who informs whom", study.tells(), _TELLS, numbers=2),
             _table("Who is central", study.centrality(), _CENTRALITY, numbers=4)
             if study.has_centrality

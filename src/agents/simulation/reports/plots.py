@@ -23,17 +23,19 @@ Point = tuple[float, float]
 
 # The colours of Okabe and Ito, which the colour-blind can tell apart; without yellow, which is too
 # faint on white.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
 _DASHES = ("", "6 3", "8 3 2 3", "2 2")
 _GROUP_COLOURS = {
     "pinned": "#d55e00", "critical": "#e69f00", "important": "#0072b2", "normal": "#8fc5e8",
     "low": "#c8c8c8", "hot": "#d55e00", "warm": "#f0c060", "cold": "#8fc5e8",
 }  # fmt: skip
-_INK, _SOFT, _AXIS, _GRID, _PAPER = "#1d1f21", "#5f6468", "#999999", "#e6e6e6", "#ffffff"
+INK, _SOFT, AXIS, _GRID, _PAPER = "#1d1f21", "#5f6468", "#999999", "#e6e6e6", "#ffffff"
 _IN_THE_DARK = {
     "#0072b2": "#4da6e0", "#d55e00": "#f07f2e", "#009e73": "#2cc295", "#cc79a7": "#dd97bf",
     "#333333": "#d0d3d6", "#8fc5e8": "#76aed3", "#c8c8c8": "#8b9197",
-    _INK: "#e6e7e8", _SOFT: "#a2a8ad", _AXIS: "#6d7378", _GRID: "#34383c", _PAPER: "#1e2124",
+    "#e8eef3": "#2b3a45", "#b3d1e6": "#34607f", "#6caad2": "#4488b5", "#2279b5": "#69b4e4",
+    "#084a80": "#c4e5fa",
+    INK: "#e6e7e8", _SOFT: "#a2a8ad", AXIS: "#6d7378", _GRID: "#34383c", _PAPER: "#1e2124",
 }  # fmt: skip
 
 STYLE = ".places > :hover { fill: #00578a; fill-opacity: .14; }\n" + (
@@ -92,7 +94,7 @@ def stacked(series: Mapping[str, Values], x: Sequence[int]) -> str:
     for name, values in series.items():
         rises = (max(0.0, _known(value) or 0.0) for value in values)
         bottoms = tops[name] = [bottom + rise for bottom, rise in zip(bottoms, rises, strict=True)]
-    keys = [Key(name, _box_key(colour)) for name, colour in colours.items()]
+    keys = [Key(name, box_key(colour)) for name, colour in colours.items()]
     span = (0.0, 1.05 * max(bottoms, default=0.0) or 1.0)
     panel = Panel(_span_of_ticks(x), span, keys, x_label="tick", y_label="memories")
     # The highest first: each lies over the ones above it, so that no seam shows between two.
@@ -123,11 +125,11 @@ def bars(values: Mapping[str, float | None], x_label: str = "") -> str:
         at, anchor = (end + 4, "start") if end >= zero else (end - 4, "end")
         title = f"<title>{_escaped(name)}: {figures[name]}</title>"
         parts += [
-            text_at(left - 6, top + 10, name, "end", room=left - 10, colour=_INK),
-            _rect(min(end, zero), top, abs(end - zero), 13, f'fill="{_COLOURS[0]}"', title),
+            text_at(left - 6, top + 10, name, "end", room=left - 10, colour=INK),
+            _rect(min(end, zero), top, abs(end - zero), 13, f'fill="{COLOURS[0]}"', title),
             text_at(at, top + 10, figures[name], anchor),
         ]
-    parts.append(path([(across(0), 0), (across(0), _BAR_ROW * max(len(names), 2))], _AXIS, 0.8))
+    parts.append(path([(across(0), 0), (across(0), _BAR_ROW * max(len(names), 2))], AXIS, 0.8))
     parts.append(text_at(left, height - 6, x_label, room=_WIDTH - left))
     return drawing(_WIDTH, height, parts)
 
@@ -164,7 +166,7 @@ def intervals(
         at = [column + shift for column in range(len(row))]
         if connected and not alone:
             means = [point.mean if point else None for point in row]
-            dash = _DASHES[index // len(_COLOURS) % len(_DASHES)]
+            dash = _DASHES[index // len(COLOURS) % len(_DASHES)]
             panel.draw_line(at, means, _colour_of(index), dash, width=1.0)
         for x, column in zip(at, dots.get(name, ()), strict=False):
             panel.draw_dots(x, column, _colour_of(index))
@@ -192,19 +194,19 @@ def histogram(
     middles = [start + (part + 0.5) * width for part in range(parts)]
     names = [number(value, 3) for value in middles]
     most = 1.2 * max(counts, default=0) or 1.0
-    keys = [Key(words, _box_key(_COLOURS[0])), Key("if even", _line_key(1))]
+    keys = [Key(words, box_key(COLOURS[0])), Key("if even", _line_key(1))]
     panel = Panel((-0.5, parts - 0.5), (0.0, most), keys, columns=names)
     for part, count in enumerate(counts):
         (left, base), (right, top) = panel.place(part - 0.42, 0), panel.place(part + 0.42, count)
         panel.parts.append(
-            _rect(left, top, right - left, base - top, f'fill="{_COLOURS[0]}" fill-opacity=".7"')
+            _rect(left, top, right - left, base - top, f'fill="{COLOURS[0]}" fill-opacity=".7"')
         )
     even = len(values) / parts
     panel.draw_line([-0.5, parts - 0.5], [even, even], _colour_of(1), _DASHES[1], width=1.2)
     ends = [(end - middles[0]) / width for end in (marked.low, marked.mean, marked.high)]
     level = 0.93 * most
-    panel.parts.append(path([panel.place(end, level) for end in (ends[0], ends[2])], _INK, 1.6))
-    panel.parts.append(_mark(0, *panel.place(ends[1], level), _INK))
+    panel.parts.append(path([panel.place(end, level) for end in (ends[0], ends[2])], INK, 1.6))
+    panel.parts.append(_mark(0, *panel.place(ends[1], level), INK))
     texts = [f"{name}: {count}" for name, count in zip(names, counts, strict=True)]
     panel.draw_places([part - 0.5 for part in range(parts + 1)], texts)
     return panel.svg()
@@ -295,7 +297,7 @@ class Panel:
         self.parts: list[str] = []
         top = 8.0
         if title:
-            self.parts.append(text_at(8, 17, title, room=width - 16, size=12, colour=_INK))
+            self.parts.append(text_at(8, 17, title, room=width - 16, size=12, colour=INK))
             top = 28.0
         if len(keys) > 1:
             names_above, below = legend(keys, width, top)
@@ -318,9 +320,9 @@ class Panel:
         self._x, self._y = _Scale(x, (left, right)), _Scale(y, (self._base, top))
         for value, text in zip(steps, figures, strict=True):
             at = self._y(value)
-            self.parts.append(path([(left, at), (right, at)], _AXIS if value == 0 else _GRID, 0.8))
+            self.parts.append(path([(left, at), (right, at)], AXIS if value == 0 else _GRID, 0.8))
             self.parts.append(text_at(left - 6, at + 3.5, text, "end"))
-        self.parts.append(path([(left, self._base), (right, self._base)], _AXIS, 0.8))
+        self.parts.append(path([(left, self._base), (right, self._base)], AXIS, 0.8))
         if columns is None:
             self._name_ticks(x)
         else:
@@ -340,7 +342,7 @@ class Panel:
             at, name = self._x(value), _figure(value, step)
             half = _width(name) / 2
             anchor = "start" if at < half else "end" if at + half > self._width else "middle"
-            self.parts.append(path([(at, self._base), (at, self._base + 4)], _AXIS, 0.8))
+            self.parts.append(path([(at, self._base), (at, self._base + 4)], AXIS, 0.8))
             self.parts.append(text_at(at, self._base + 15, name, anchor))
 
     def _name_columns(self, names: Sequence[str], *, slanted: bool) -> None:
@@ -438,7 +440,7 @@ def legend(keys: Sequence[Key], width: float, top: float) -> tuple[list[str], fl
 
 
 def _colour_of(index: int) -> str:
-    return _COLOURS[index % len(_COLOURS)]
+    return COLOURS[index % len(COLOURS)]
 
 
 def _line_key(index: int) -> str:
@@ -449,7 +451,7 @@ def _mark_key(index: int) -> str:
     return _mark(index, 8, 0, _colour_of(index))
 
 
-def _box_key(colour: str) -> str:
+def box_key(colour: str) -> str:
     return _rect(2, -4, 12, 8, f'fill="{colour}"')
 
 
@@ -666,6 +668,13 @@ _MARKS = (
 def _mark(index: int, x: float, y: float, colour: str) -> str:
     shape = _MARKS[index % len(_MARKS)]
     return f'<path d="M{_short(x)} {_short(y)}{shape}" fill="{colour}"/>'
+
+
+def disc(x: float, y: float, radius: float, colour: str, title: str) -> str:
+    """A filled circle with an edge of paper, which says its title under the pointer."""
+    at = f'cx="{_short(x)}" cy="{_short(y)}" r="{radius:g}"'
+    inside = f"<title>{_lines(title)}</title>"
+    return f'<circle {at} fill="{colour}" stroke="{_PAPER}" stroke-width="1">{inside}</circle>'
 
 
 def _way(places: Iterable[Point]) -> str:
