@@ -52,14 +52,18 @@ def hash_of(script: str) -> str:
 
 
 @cache
-def policy() -> str:
-    """The Content-Security-Policy of the page: its own files, and nothing else."""
+def policy(*, framed: bool = False) -> str:
+    """The Content-Security-Policy of the page: its own files, and nothing else.
+
+    A ``framed`` page may be within any other.
+    """
     page = page_file("index.html")
     found = _MAP.search(page.data.decode()) if page else None
     scripts = f" {hash_of(found['map'])}" if found else ""
+    above = "" if framed else "; frame-ancestors 'none'"
     return (
         f"default-src 'none'; script-src 'self'{scripts}; style-src 'self'; connect-src 'self'; "
-        "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"img-src 'self' data: blob:; base-uri 'none'; form-action 'none'{above}"
     )
 
 

@@ -47,7 +47,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "X-Frame-Options": "DENY",
 }
 _NEW_ADDRESS = "each start of tiermem inspect has a new address: open the one that it printed last"
 _STOPPED = "tiermem inspect was stopped; its last line says how a branch goes on"
@@ -82,7 +81,10 @@ class _Door:
 class Inspector:
     """An ASGI application: the page and its answers, below the token."""
 
-    def __init__(self, inspection: Inspection, token: str, host: str) -> None:
+    def __init__(
+        self, inspection: Inspection, token: str, host: str, *, framed: bool = False
+    ) -> None:
+        """``framed`` lets any page that knows the token show this one within itself."""
         self._inspection = inspection
         self._token = token
         self._door = _Door(token)
@@ -106,7 +108,11 @@ class Inspector:
             _LIMITS,
             Manner(
                 "use the address that tiermem inspect printed",
-                always={**_HEADERS, "Content-Security-Policy": policy()},
+                always={
+                    **_HEADERS,
+                    **({} if framed else {"X-Frame-Options": "DENY"}),
+                    "Content-Security-Policy": policy(framed=framed),
+                },
                 stopping=_STOPPED,
                 refusal=_refusal,
             ),

@@ -3,7 +3,10 @@
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
+from ...simulation.effects import Effect
+from ...simulation.effects import effect as measure
 from ...simulation.runs.run import Run
 from ..cli.progress import Screen, is_watched, stopping
 
@@ -22,10 +25,7 @@ def go_on(run: Run, progress: bool | None = None) -> None:
     """
     until = run.settings.simulation.ticks
     try:
-        with (
-            Screen(quiet=not (is_watched() if progress is None else progress)) as screen,
-            _interrupts() as asked_to_stop,
-        ):
+        with _screen(progress) as screen, _interrupts() as asked_to_stop:
             show = screen.meter("tick", "ticks", run.tick)
             for _ in run.advance(until):
                 show(run.tick, until)
@@ -39,6 +39,16 @@ def go_on(run: Run, progress: bool | None = None) -> None:
         error.run = run  # type: ignore[attr-defined]
         error.add_note(_GO_ON.format(tick=run.tick, until=until))
         raise
+
+
+def effect(run: Run, progress: bool | None, **arguments: Any) -> Effect:
+    """What a change did, with a bar over its pairs."""
+    with _screen(progress) as screen:
+        return measure(run.folder, progress=screen.meter("pairs", "pairs"), **arguments)
+
+
+def _screen(progress: bool | None) -> Screen:
+    return Screen(quiet=not (is_watched() if progress is None else progress))
 
 
 def say(line: str) -> None:

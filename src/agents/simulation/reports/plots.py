@@ -225,23 +225,39 @@ def side_by_side(
 
     A line marks ``diverged``, the first tick in which the runs differ.
     """
-    ticks, metrics = sorted({*left_x, *right_x}), list(dict.fromkeys([*left, *right]))
+    marked = None if diverged is None else (diverged, f"differ from {diverged}")
+    return panels([Lines(names[0], left_x, left), Lines(names[1], right_x, right)], marked)
+
+
+class Lines(NamedTuple):
+    """The metrics of a run over its ticks."""
+
+    name: str
+    ticks: Sequence[int]
+    metrics: Mapping[str, Values]
+
+
+def panels(runs: Sequence[Lines], marked: tuple[int, str] | None = None) -> str:
+    """The metrics of runs over ticks, a panel for each metric; and a tick marked in words."""
+    ticks = sorted({tick for run in runs for tick in run.ticks})
+    metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
     columns = min(2, max(1, len(metrics)))
-    keys = [Key(name, _line_key(index)) for index, name in enumerate(names)]
-    parts, top = legend(keys, _WIDTH * columns, 8)
+    keys = [Key(run.name, _line_key(index)) for index, run in enumerate(runs)]
+    parts, top = legend(keys, _WIDTH * columns, 8) if len(keys) > 1 else (list[str](), 0.0)
     for place, metric in enumerate(metrics):
-        values = [left.get(metric, ()), right.get(metric, ())]
-        shown = [x[: len(given)] for x, given in zip((left_x, right_x), values, strict=True)]
+        values = [run.metrics.get(metric, ()) for run in runs]
+        shown = [run.ticks[: len(given)] for run, given in zip(runs, values, strict=True)]
         panel = Panel(
             _span_of_ticks(ticks), _span_of_values(*values), [],
             x_label="tick", title=metric, height=_PANEL_HEIGHT,
         )  # fmt: skip
         for index, (x, given) in enumerate(zip(shown, values, strict=True)):
-            panel.draw_line(x, given, _colour_of(index), _DASHES[index])
-        if diverged is not None:
-            panel.draw_upright(diverged, f"differ from {diverged}")
+            panel.draw_line(x, given, _colour_of(index), _DASHES[index % len(_DASHES)])
+        if marked is not None:
+            panel.draw_upright(*marked)
         by_tick = [dict(zip(x, given, strict=True)) for x, given in zip(shown, values, strict=True)]
         by_run = [[values_at.get(tick) for tick in ticks] for values_at in by_tick]
+        names = [run.name for run in runs]
         panel.draw_places(*_told_by_tick(list(zip(names, by_run, strict=True)), ticks))
         at = f"{_WIDTH * (place % columns):g} {top + _PANEL_HEIGHT * (place // columns):g}"
         parts.append(f'<g transform="translate({at})">{"".join(panel.parts)}</g>')

@@ -9,7 +9,7 @@ from typing import Any
 _PACKAGE = __name__.rpartition(".simulation.")[0]
 _WHERE = {
     "branch_with": ".simulation.effects.interventions",
-    "effect": ".simulation.effects",
+    "effect": ".interfaces.notebook.going_on",
     "go_on": ".interfaces.notebook.going_on",
     "inspect": ".interfaces.notebook.inspecting",
     "say": ".interfaces.notebook.going_on",

@@ -49,6 +49,7 @@ from ..kept_ticks import ticks_of
 from ..policies.cassette import Cassette
 from ..policies.interview import asked
 from ..protocols import Waiting
+from ..reports.chart import Chart
 from ..tick.branch_rules import BranchRules
 from ..tick.loop import WorldLoop
 from ..workers.cells import SHARDS, split
@@ -57,6 +58,7 @@ from ..worlds.outside import check_inside
 from . import outputs
 from .above import above
 from .budget import Purse, check_prices
+from .charts import chart_of
 from .driven_run import OutsideRun
 from .folder import (
     FORMAT,
@@ -87,7 +89,7 @@ from .placement import (
     start_driver,
     without_engine,
 )
-from .plan import Plan
+from .plan import Plan, as_assignments
 from .programs import ProgramLoop, loop_of
 from .record import RunRecord
 from .scenario import check_scenario, first_memories, make_policy, make_world
@@ -425,9 +427,62 @@ class Run:
         """Whether the run's folder is removed with this object."""
         return self._place is not None
 
+    @property
+    def metrics(self) -> Any:
+        """The world's metrics, a row per tick: see :meth:`frame`."""
+        return self.frame("metrics")
+
+    def plot(
+        self,
+        *metrics: str,
+        beside: "Run | Iterable[Run] | Mapping[str, Run]" = (),
+        name: str | None = None,
+    ) -> Chart:
+        """A chart of metrics over ticks, by default of all; other runs may stand beside this one.
+
+        A run has the name of its folder; ``name`` is another for this one, and a mapping gives the
+        others theirs.
+        """
+        others = [beside] if isinstance(beside, Run) else beside
+        if not isinstance(others, Mapping):
+            shown = [(other.folder.name, other) for other in others]
+        else:
+            shown = list(others.items())
+        return chart_of([(name or self.folder.name, self), *shown], metrics)
+
+    def why(self, agent: str, tick: int | None = None) -> Decision:
+        """What decided an agent's actions in a tick, by default the last one."""
+        return self.decision(agent, self.tick if tick is None else tick)
+
     def branch(self, at: int) -> Plan:
         """What if: a plan of a branch, which takes the changes after tick ``at`` and runs it."""
         return Plan(self, at)
+
+    def effect(
+        self,
+        *,
+        set: Mapping[str, Any] | str | Iterable[str] = (),  # noqa: A002 - as on the command line
+        workers: int | None = 1,
+        progress: bool | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """What a change did: the :class:`Effect` of :func:`tiermem.simulation.effects.effect`.
+
+        The arguments are those of that function: ``at``, ``forget``, ``never_heard``, ``block``,
+        ``pin``, ``futures``, ``seeds``, ``metrics``, ``out``. ``set`` may be a mapping of settings,
+        named as in :func:`tiermem.simulate`. ``workers`` are processes: a script that has more than
+        one calls this below ``if __name__ == "__main__":``.
+        """
+        changed = as_assignments(set) if isinstance(set, Mapping) else set
+        return above("effect")(self, progress, set=changed, workers=workers, **arguments)
+
+    def inspect(self, *, height: int = 720, export: bool | None = None) -> Any:
+        """Look at the run: the inspector's page, in a notebook below the cell.
+
+        This process serves the page as long as there is this object; outside a notebook, the
+        address is printed. With ``export``, the page is all in itself, and larger.
+        """
+        return above("inspect")(self, height, export)
 
     # Inside
 
