@@ -4,10 +4,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .sources import Source, evidence_of, given_importance, source_of
 from .tiers import Retention, Temperature, Tier
+
+if TYPE_CHECKING:
+    from .views import View
 
 Scalar = str | int | float | bool | None
 Metadata = Mapping[str, Scalar]
@@ -129,6 +132,16 @@ class Memory(NamedTuple):
     def __hash__(self) -> int:
         return hash((self.id, self.tier, self.tier_tick))  # a mapping has no hash
 
+    def __str__(self) -> str:
+        from .views import memory_line
+
+        return memory_line(self)
+
+    def _repr_html_(self) -> str:
+        from .views import memory_view
+
+        return memory_view(self).html()
+
 
 def session_of(metadata: Metadata | None) -> str | None:
     """The name of the session that metadata says; None if it says none.
@@ -215,6 +228,14 @@ class Hit(NamedTuple):
     same with every embedder. None without a ``min_probability``, which may be 0, unless
     ``temperature.measure`` is probability."""
 
+    def __str__(self) -> str:
+        return f"{self.boosted_score:.4f} {self.memory}"
+
+    def _repr_html_(self) -> str:
+        from .views import hits_view
+
+        return hits_view([self]).html()
+
 
 class Explanation(NamedTuple):
     """How a search scored one memory, and why it returned or dropped the memory."""
@@ -258,6 +279,17 @@ class Hits(list[Hit]):
 
     pinned_left_out: tuple[Memory, ...] = ()
     note: str = ""
+
+    def __repr__(self) -> str:
+        return self._view().text()
+
+    def _repr_html_(self) -> str:
+        return self._view().html()
+
+    def _view(self) -> "View":
+        from .views import hits_view
+
+        return hits_view(self, len(self.pinned_left_out), self.note)
 
 
 def shown(value: object) -> str:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InvalidInput, RunError
+from ...memory.views import Table, View
 from ...memory.words import number, signed
 from ...storage.files import replace_file
 from ..reports import html as page
 from ..reports import plots
-from ..runs.found_effects import placebos_in_words
+from ..runs.found_effects import AS_IT_WAS, CHANGED, placebos_in_words
 from ..runs.outputs import table
 from ..statistics import in_words, interval_of
 from .chance import NOT_TOLD_APART, Placebo, placebo_told, verdicts
@@ -67,6 +68,12 @@ class Effect:
                 return row
         known = ", ".join(str(row["metric"]) for row in self.statistics)
         raise InvalidInput(f"there is no metric {metric!r:.60}", hint=f"there is {known}")
+
+    def __repr__(self) -> str:
+        return _view(self).text()
+
+    def _repr_html_(self) -> str:
+        return _view(self).html()
 
     def to_dict(self) -> dict[str, Any]:
         """The effect as JSON values, without the ticks."""
@@ -232,6 +239,40 @@ def _told(effect: Effect) -> list[str]:
     """What the placebo did, what is told apart from chance, and the notes."""
     placebo = [placebo_told(effect.placebo)] if effect.placebo else []
     return [*verdicts(effect.statistics), *placebo, *effect.notes]
+
+
+def _view(effect: Effect) -> View:
+    """What a change did, for a notebook."""
+    of_one = {each["metric"]: each for each in effect.pairs}
+    if any(row["n"] > 1 for row in effect.statistics):
+        heads = ["metric", "pairs", "mean difference", "95 % interval", "p, by Holm"]
+        rows = [
+            [row["metric"], row["n"], signed(row["mean"]), interval(row), row["p_holm"]]
+            for row in effect.statistics
+        ]
+    else:
+        heads = ["metric", "as it was", "changed", "difference"]
+        rows = [
+            [name, each[AS_IT_WAS], each[CHANGED], signed(each["difference"])]
+            for name, each in of_one.items()
+        ]
+    parts: list[Table | str] = [*effect.words, Table(heads, rows), *_told(effect)]
+    if (first := effect.parted) is None:
+        parts.append("no decision differs")
+    else:
+        was, now = ("; ".join(texts) or "nothing" for texts in (first.was, first.changed))
+        parts.append(f"first decision that differs: {first.agent} in tick {number(first.tick)}")
+        parts.append(Table(["", ""], [["as it was", was], ["changed", now]]))
+    if effect.reached:
+        around = [
+            [each.agent, each.tick, ", ".join(each.through), each.decided]
+            for each in effect.reached
+        ]
+        parts.append(Table(["reached", "in tick", "through", "decided otherwise in tick"], around))
+    return View(
+        f"after tick {number(effect.at)}, compared in tick {number(effect.until)}",
+        [*parts, *(f"left out: {line}" for line in effect.missing)],
+    )
 
 
 def _differences(effect: Effect) -> str:

@@ -8,6 +8,9 @@ from ...errors import InvalidInput, RunError
 from ...storage.files import SHARED_MODE, replace_file
 from .plots import alone
 
+_FITS = 'style="max-width: 100%; height: auto"'
+"""Within a cell that is narrower than the chart."""
+
 
 @final
 class Chart:
@@ -15,7 +18,7 @@ class Chart:
 
     def __init__(self, drawing: str, what: str) -> None:
         """``drawing`` is what a function of :mod:`.plots` gives; ``what`` says of what it is."""
-        self.svg = alone(drawing)
+        self.svg = alone(drawing).replace("<svg ", f"<svg {_FITS} ", 1)
         self._what = what
 
     def save(self, path: str | PathLike[str]) -> Path:

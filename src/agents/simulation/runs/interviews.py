@@ -38,6 +38,7 @@ from .outputs import table
 from .personas import personas_of
 from .record import RunRecord
 from .trust import check_asking
+from .views import survey_view
 
 FOLDER = "interviews"
 _OPTIONS = ("retries", "pause")
@@ -104,6 +105,12 @@ class Survey:
             _within(kinds[row["question"]], row)
             for row in summarise(rows, ["tick", "question", "answer"], ["value"])
         ]
+
+    def __repr__(self) -> str:
+        return survey_view(self.questions, self.rows, self.curve(), self.cost).text()
+
+    def _repr_html_(self) -> str:
+        return survey_view(self.questions, self.rows, self.curve(), self.cost).html()
 
     def to_dict(self) -> dict[str, Any]:
         """The survey as JSON values."""

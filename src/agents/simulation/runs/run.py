@@ -41,6 +41,7 @@ from ...errors import (
     SimulationError,
     TickNotKept,
 )
+from ...memory.views import View
 from ...storage import checkpoint
 from ...storage.files import TemporaryFolder, replace_file
 from ...storage.store_sync import Progress
@@ -94,6 +95,7 @@ from .programs import ProgramLoop, loop_of
 from .record import RunRecord
 from .scenario import check_scenario, first_memories, make_policy, make_world
 from .trust import check_run, is_trusted_run, seal_run
+from .views import run_view
 from .why import Decision, Life, decision, life
 
 CHANGING = ("llm.budget", "llm.prices", "llm.patience", "llm.on_failure")
@@ -484,7 +486,23 @@ class Run:
         """
         return above("inspect")(self, height, export)
 
+    def __repr__(self) -> str:
+        return self._view().text()
+
+    def _repr_html_(self) -> str:
+        return self._view().html()
+
     # Inside
+
+    def _view(self) -> View:
+        """What a person sees of the run; its agents stay where they are."""
+        if self._driver is not None or self._bank is None or not self._bank.engine.is_open:
+            state = "closed" if self._driver is None else f"tick {self.tick}, over workers"
+            return View(f"{self.folder.name}: {state}", [str(self.folder)])
+        where = f"in {self.folder}"
+        if self.is_temporary:
+            where = "in a temporary folder, which is removed with this object"
+        return run_view(self.folder.name, where, self._bank, self.settings)
 
     def _open_bank(self, say: Say) -> MemoryBank:
         folder = self.folder / "bank"

@@ -31,6 +31,7 @@ from ..tick.decision_log import REFUSAL, UNANSWERED, LoggedDecision
 from ..worlds.outside import is_outside
 from .folder import as_run_error
 from .record import FORGOTTEN, RunRecord, births, text_of
+from .views import decision_view
 
 RESULTS = ("done", "failed", "no answer", "refused")
 """The words for what came of an action, by the number in the log."""
@@ -120,6 +121,12 @@ class Decision(NamedTuple):
     def reasons(self) -> Counter[str]:
         """How many memories were not given, by reason."""
         return Counter(row.reason.partition(" by ")[0] for row in self.not_given)
+
+    def __repr__(self) -> str:
+        return decision_view(self).text()
+
+    def _repr_html_(self) -> str:
+        return decision_view(self).html()
 
 
 def decision(folder: Path, agent: str, tick: int) -> Decision:

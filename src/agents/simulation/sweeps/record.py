@@ -10,9 +10,12 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_files import read_file
 from ...errors import ConfigError, RunError
+from ...memory.views import Table, View
+from ...memory.words import counted
 from ..reports.sweep_report import Look
 from ..runs import outputs
 from ..runs.frames import frame
+from ..statistics import in_words, interval_of
 from . import registration
 from .drawn import Drawn
 
@@ -93,6 +96,36 @@ class SweepRecord:
     def seeds(self) -> list[int]:
         """The seeds of the runs."""
         return sorted({row["seed"] for row in self.rows})
+
+    def __repr__(self) -> str:
+        return self._view().text()
+
+    def _repr_html_(self) -> str:
+        return self._view().html()
+
+    def _view(self) -> View:
+        title = f"{self.name}: {counted(len(self.rows), 'run')}, {counted(len(self.seeds), 'seed')}"
+        shown = [self.question] if self.question else []
+        if not self.statistics:  # of a fit, or of ranges
+            others = (rows for name, rows in self.tables.items() if name != "results")
+            tables = [Table(list(rows[0]), [list(row.values()) for row in rows]) for rows in others]
+            return View(title, [*shown, *tables])
+        apart = next((name for name in self.statistics[0] if name.endswith("_p_holm")), "")
+        against = apart.removesuffix("_p_holm")
+        compared = any(row.get(against) is not None for row in self.statistics)
+        heads = ["variant", *self.grid, "metric", "runs", "mean", "95 % interval"]
+        rows = [
+            [
+                *(str(row[name]) for name in ("variant", *self.grid, "metric")),
+                row["n"],
+                row["mean"],
+                in_words(interval_of(row)),
+                *([row.get(against), row.get(apart)] if compared else []),
+            ]
+            for row in self.statistics
+        ]
+        heads += [against.replace("_", " "), "p, by Holm"] if compared else []
+        return View(title, [*shown, Table(heads, rows)])
 
     def frame(self, table: str = "results") -> Any:
         """A table as a data frame of pandas or polars, whichever is installed.
