@@ -113,6 +113,9 @@ results: $(STAMP) # docs/results.md: which design of memory wins where; a thousa
 replications: $(STAMP) # docs/replications.md: two papers in which memory decides, beside our figures; minutes
 	$(BIN)/python docs/make_replications.py
 
+notebooks: $(STAMP) ## run the notebooks of examples/, and write what comes out into them
+	$(BIN)/python docs/make_notebooks.py
+
 inspector: $(STAMP) # the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 

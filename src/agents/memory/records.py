@@ -137,6 +137,9 @@ class Memory(NamedTuple):
 
         return memory_line(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in lists that IPython shows
+
     def _repr_html_(self) -> str:
         from .views import memory_view
 
@@ -230,6 +233,9 @@ class Hit(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.boosted_score:.4f} {self.memory}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         from .views import hits_view

@@ -123,6 +123,13 @@ def test_a_memory_is_told_in_a_line_and_in_full(hits: Hits) -> None:
     assert str(hits[-1]) == f"{hits[-1].boosted_score:.4f} {low}"
 
 
+def test_a_list_of_memories_is_a_line_each_in_ipython(hits: Hits) -> None:
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    memory = hits[-1].memory
+    assert pretty([memory, memory]) == f"[{memory},\n {memory}]"
+    assert pretty([hits[-1]]) == f"[{hits[-1]}]"
+
+
 def test_what_is_not_active_says_so() -> None:
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")

@@ -48,6 +48,8 @@ def test_a_plot_has_a_panel_for_each_metric_and_shows_itself(market: Run, tmp_pa
     one, two = market.plot("loss"), market.plot("loss", "scams")
     assert [each.svg.count(">tick</text>") for each in (one, two)] == [1, 2]
     assert market.plot().svg.count(">tick</text>") == len(market.metrics.columns) - 1
+    assert 'viewBox="0 0 480 225" width="480" height="225"' in one.svg
+    assert 'viewBox="0 0 960 225" width="840" height="196.875"' in two.svg
     assert one._repr_svg_() == one.svg
     assert repr(two) == "<chart of loss, scams: save(path) writes it as SVG>"
     assert one.save(tmp_path / "loss.svg").read_text() == one.svg

@@ -1,5 +1,6 @@
 """A chart as a value: a notebook shows it, and it can be saved."""
 
+import re
 from os import PathLike
 from pathlib import Path
 from typing import final
@@ -8,8 +9,15 @@ from ...errors import InvalidInput, RunError
 from ...storage.files import SHARED_MODE, replace_file
 from .plots import alone
 
-_FITS = 'style="max-width: 100%; height: auto"'
-"""Within a cell that is narrower than the chart."""
+_SIZE = re.compile('width="([0-9.]+)" height="([0-9.]+)"')
+_WIDEST = 840.0
+"""A notebook's cell has so much room on most screens; a wider chart is drawn smaller."""
+
+
+def _fitted(size: re.Match[str]) -> str:
+    width, height = map(float, size.groups())
+    share = min(1.0, _WIDEST / width)
+    return f'width="{width * share:g}" height="{height * share:g}"'
 
 
 @final
@@ -18,7 +26,7 @@ class Chart:
 
     def __init__(self, drawing: str, what: str) -> None:
         """``drawing`` is what a function of :mod:`.plots` gives; ``what`` says of what it is."""
-        self.svg = alone(drawing).replace("<svg ", f"<svg {_FITS} ", 1)
+        self.svg = _SIZE.sub(_fitted, alone(drawing), count=1)
         self._what = what
 
     def save(self, path: str | PathLike[str]) -> Path:
