@@ -7,6 +7,7 @@ from typing import Any, final
 
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import LlmSettings, Settings
+from ...errors import ConfigError
 from ...storage.files import TemporaryFolder
 from ..policies.cassette import Cassette
 from ..policies.costs import calls_of, spent, spent_by
@@ -66,8 +67,8 @@ def estimate(settings: Settings, places: Sequence[Path]) -> dict[str, Any]:
     simulation = settings.simulation
     if simulation.model is not None:
         raise ConfigError(
-            f"a dry run estimates what a world's agents ask a language model, and {simulation.model} "
-            "is a program of its own",
+            "a dry run estimates what the agents of a world ask a language model; "
+            f"{simulation.model} is a program of its own",
             hint="leave --dry-run out; TierMem asks no language model for it",
         )
     world = make_world(settings, *places)

@@ -1,7 +1,7 @@
 """A simulation in one call: made, run, and open for questions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import isclass
+from inspect import isclass, isfunction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import ConfigError, RunError
 from ...packages import check_installed
+from .. import small_world
 from .above import above
 from .live import name_of, only_here
 from .plan import as_overrides, made_in
@@ -21,7 +22,7 @@ _open = WeakValueDictionary[Path, Run]()
 
 
 def simulate(
-    world: str | type,
+    world: str | type | Callable[..., Any],
     agents: int | Sequence[str] = 10,
     ticks: int = 100,
     seed: int = 0,
@@ -35,10 +36,11 @@ def simulate(
 ) -> Run:
     """Make a run, run it to its end, and give it, open for questions.
 
-    ``world`` is a class with the methods of :class:`tiermem.simulation.World`, or the name of a
-    built-in one, such as ``market``; ``policy`` a class, ``rules`` (the world's own), ``scripted``
-    or ``llm``. Of a class in a module, the run keeps a copy, and every command can repeat the run;
-    a class of a notebook, of the script itself or of a function is in this process alone.
+    ``world`` is a class with the methods of :class:`tiermem.simulation.World`, a function as
+    :func:`tiermem.world` takes it, or the name of a built-in one, such as ``market``; ``policy`` is
+    a class, ``rules`` (the world's own), ``scripted`` or ``llm``. Of a class in a module, the run
+    keeps a copy, and every command can repeat the run; a class of a notebook, of the script itself
+    or of a function is in this process alone.
 
     ``agents`` is their number, or their names. ``out`` is the run's folder, which ``force`` lets it
     take from another run; without one, the run is in a temporary folder, which lives as long as the
@@ -50,6 +52,8 @@ def simulate(
     and the run can go on: :meth:`Run.resume`.
     """
     check_installed("a simulation", "pyarrow", "scipy")
+    if isfunction(world):
+        world = small_world.world(world)
     chosen, place = _named(world=world, policy=policy)
     people = agents if isinstance(agents, int) else list(agents)
     given = {"seed": seed, **chosen, "agents": people, "ticks": ticks, **settings}
