@@ -130,22 +130,21 @@ def memory_line(memory: "Memory") -> str:
 
 def memory_view(memory: "Memory") -> View:
     """A memory, with what a person asks about it."""
-    known: dict[str, object] = {
-        "agent": memory.agent_id,
-        "tier": TIER_NAMES[memory.tier],
-        "temperature": TEMPERATURE_NAMES[memory.temperature],
-        "kind": memory.kind,
-        "born": f"tick {memory.created_tick}",
-    }
+    rows = [
+        ("agent", memory.agent_id),
+        ("tier", TIER_NAMES[memory.tier]),
+        ("temperature", TEMPERATURE_NAMES[memory.temperature]),
+        ("kind", memory.kind),
+        ("born", f"tick {memory.created_tick}"),
+    ]
     if memory.retention is not Retention.ACTIVE:
-        known["retention"] = RETENTION_NAMES[memory.retention]
+        rows.append(("retention", RETENTION_NAMES[memory.retention]))
     if memory.expires_tick is not None:
-        known["expires"] = f"tick {memory.expires_tick}"
+        rows.append(("expires", f"tick {memory.expires_tick}"))
     if memory.tags:
-        known["tags"] = ", ".join(memory.tags)
-    known |= {str(name): str(value) for name, value in memory.metadata.items()}
-    known["id"] = memory.id
-    return View("", [memory.content, Table(["", ""], list(known.items()))])
+        rows.append(("tags", ", ".join(memory.tags)))
+    rows += [(f"metadata: {name}", str(value)) for name, value in memory.metadata.items()]
+    return View("", [memory.content, Table(["", ""], [*rows, ("id", memory.id)])])
 
 
 def hits_view(hits: "Sequence[Hit]", pinned_left_out: int = 0, note: str = "") -> View:

@@ -68,7 +68,7 @@ def test_a_text_of_a_memory_is_data(hits: Hits) -> None:
 def test_metadata_is_data_and_shown(hits: Hits) -> None:
     said = Tags(hits[0].memory._repr_html_()).said
     assert said.count("<script>") == 2
-    assert "<b>3" in said
+    assert "metadata: <b>3" in said
 
 
 def test_many_rows_are_cut_with_their_number(hits: Hits) -> None:

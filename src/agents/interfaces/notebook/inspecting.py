@@ -6,7 +6,7 @@ import threading
 import weakref
 from base64 import b64encode
 from html import escape
-from typing import Any, final
+from typing import final
 from weakref import WeakKeyDictionary
 
 from ...errors import NotInstalled
@@ -89,6 +89,6 @@ def _served(run: Run) -> str:
     return where
 
 
-def _end(stop: threading.Event, thread: Any) -> None:
+def _end(stop: threading.Event, thread: threading.Thread) -> None:
     stop.set()
     thread.join(_SECONDS_TO_END)

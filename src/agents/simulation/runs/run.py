@@ -471,9 +471,9 @@ class Run:
         """What a change did: the :class:`Effect` of :func:`tiermem.simulation.effects.effect`.
 
         The arguments are those of that function: ``at``, ``forget``, ``never_heard``, ``block``,
-        ``pin``, ``futures``, ``seeds``, ``metrics``, ``out``. ``set`` may be a mapping of settings,
-        named as in :func:`tiermem.simulate`. ``workers`` are processes: a script that has more than
-        one calls this below ``if __name__ == "__main__":``.
+        ``pin``, ``call``, ``futures``, ``seeds``, ``metrics``, ``out``. ``set`` may be a mapping of
+        settings, named as in :func:`tiermem.simulate`. ``workers`` are processes: a script that has
+        more than one calls this below ``if __name__ == "__main__":``.
         """
         changed = as_assignments(set) if isinstance(set, Mapping) else set
         return above("effect")(self, progress, set=changed, workers=workers, **arguments)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run_view(name: str, where: str, bank: MemoryBank, settings: "Settings") -> View:
     """A run as it stands: the metrics of its last tick, and how many memories there are."""
     record = RunRecord.of(bank, settings)
-    ((last, _),) = record.records(bank.tick - 1)
+    metrics = [last["metrics"] for last, _ in record.records(bank.tick - 1)]
     agents, ticks = counted(len(record.agents), "agent"), settings.simulation.ticks
     counts = bank.engine.state.tier_counts()
     tiers = [f"{number(count)} {TIER_NAMES[tier]}" for tier, count in counts.items() if count]
@@ -28,7 +28,7 @@ def run_view(name: str, where: str, bank: MemoryBank, settings: "Settings") -> V
     return View(
         f"{name}: {agents}, tick {number(bank.tick)} of {number(ticks)}",
         [
-            Table(["metric", "value"], list(last["metrics"].items())),
+            *(Table(["metric", "value"], list(each.items())) for each in metrics),
             f"{memories}: {', '.join(tiers)}" if tiers else memories,
             where,
         ],
