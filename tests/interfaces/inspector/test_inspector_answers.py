@@ -11,6 +11,7 @@ import pytest
 from inspected_sites import SIMULATIONS, ask, looked_at
 
 from agents import MemoryBank, analysis
+from agents.config.load import load_settings
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.inspection import Inspection
 from agents.interfaces.inspector.parameters import CantTell, WrongParameter
@@ -18,6 +19,7 @@ from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
 from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.runs.record import past_bank
+from agents.simulation.runs.run import Run
 from agents.simulation.runs.why import as_json, decision, life
 
 AGENTS = [f"agent_{number:02}" for number in range(5)]
@@ -423,3 +425,22 @@ def test_a_run_of_rules_has_no_costs(site: Inspection) -> None:
     assert ask(site, "about")["runs"][0]["has_calls"] is False
     with pytest.raises(CantTell, match="no language model was asked"):
         ask(site, "costs")
+
+
+def test_the_population_has_the_society_of_the_tick(tmp_path: Path) -> None:
+    society = {"places": [{"place": "work", "groups": 2, "hours": [0, 4]}], "talk": 0.5}
+    own = {"world": "rumor", "agents": 8, "ticks": 6, "society": society}
+    settings = load_settings({"seed": 3, "storage": {"sync": "manual"}, "simulation": own})
+    with Run.create(tmp_path / "run", settings) as run:
+        list(run.advance(6))
+    with looked_at(tmp_path / "run") as site:
+        at_work, at_night = (ask(site, "population", tick=tick)["society"] for tick in (2, 5))
+    assert at_work["agents"] == settings.simulation.agent_ids()
+    assert len(at_work["places"]) == 8
+    assert len(at_work["ties"]) == 2 * 6  # two groups of four, each two of them
+    assert at_night["ties"] == []
+
+
+def test_a_run_without_a_society_has_none_in_its_population(rumor: Path) -> None:
+    with looked_at(rumor) as site:
+        assert ask(site, "population", tick=3)["society"] is None

@@ -18,10 +18,12 @@ from ...simulation.kept_ticks import KeptTick, KeptTicks
 from ...simulation.policies.cassette import Cassette, Exchange, read_from
 from ...simulation.policies.costs import Call, calls_of
 from ...simulation.protocols import Persona
+from ...simulation.reports.networks import MOST, drawn
 from ...simulation.runs.folder import places_of_code
 from ...simulation.runs.interviews import interview_cassettes
 from ...simulation.runs.personas import personas_of
 from ...simulation.runs.placement import reading
+from ...simulation.runs.study import society_after
 from ...simulation.workers.cells import CASSETTE
 from ...simulation.worlds.outside import agents_in, agents_of, is_outside
 from ...storage.interrupts import first
@@ -91,6 +93,8 @@ class Inspected:
         self._is_outside = self.settings is not None and is_outside(self.settings)
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self._world_names = world.names() if world else []
+        self._society: tuple[int, dict[str, Any] | None] | None = None
+        """The tick of the last one that was asked for, and the society."""
         self._records: list[dict[str, Any]] = []
         self._cassette: tuple[float, Cassette] | None = None
         self._calls: dict[Path, Recorded] = {}
@@ -114,6 +118,21 @@ class Inspected:
         with suppress(TierMemError):  # the table may be gone
             return personas_of(self.settings, *places_of_code(self.folder, self.made))
         return {}
+
+    def society(self, tick: int) -> dict[str, Any] | None:
+        """Who could hear whom after a tick: agents, their places in a picture, ties by number.
+
+        None if the run does not say, or has too many agents for a picture.
+        """
+        if self.settings is None or self._is_outside:
+            return None
+        if self._society is None or self._society[0] != tick:
+            self._society = tick, None
+            with suppress(TierMemError):  # its file, or the world's code, may be gone
+                society = society_after(self.folder, tick)
+                if society is not None and len(society.agents) <= MOST:
+                    self._society = tick, drawn(society)
+        return self._society[1]
 
     def hold(self) -> None:
         """Read all that is whole, and stand still: what the run does from now on is not shown."""

@@ -321,4 +321,7 @@ def population(run: Inspected, given: Parameters) -> dict[str, Any]:
     shown = agents[offset : offset + limit]
     with needed("to study a population", "pyarrow", "scipy"):
         need("pyarrow", "scipy")
-    return {"tick": tick, "agents": shown, "total": len(agents), **run.reading.study(tick, shown)}
+    found = run.reading.study(tick, shown)
+    return {
+        "tick": tick, "agents": shown, "total": len(agents), "society": run.society(tick), **found,
+    }  # fmt: skip

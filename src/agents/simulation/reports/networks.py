@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,12 @@ def _pulled(count: int, ties: NDArray[np.int64]) -> NDArray[np.float64]:
         length = np.sqrt((push * push).sum(axis=1))[:, None] + 1e-9
         points = points + push / length * np.minimum(length, 0.12 * (1 - step / _STEPS))
     return points
+
+
+def drawn(society: Society) -> dict[str, Any]:
+    """A society for a page that draws it: agents, their places in a square, ties by number."""
+    ties = _numbers(society).tolist()
+    return {"agents": list(society.agents), "places": layout(society), "ties": ties}
 
 
 def network(society: Society, panels: Mapping[str, Mapping[str, Value]], of: str = "") -> str:

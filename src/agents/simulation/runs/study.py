@@ -52,20 +52,36 @@ def study(
     if not (place / "run.json").exists():
         return _study(place, place, None, tick, sides)
     settings, about = read_folder(place)
-    places = places_of_code(place, about)
-    asked = _Asked(settings, places)
-    if not is_outside(settings) and (settings.simulation.world in WORLDS or is_trusted_run(place)):
-        world = make_world(settings, *places)
-        set_up(world, settings, *places)
-        asked = _Asked(settings, places, world, facts_of(world))
+    asked = _asked(place, settings, places_of_code(place, about))
     with as_run_error(f"{folder} can't be studied"):
         return _study(place, place / "bank", asked, tick, sides)
+
+
+def society_after(folder: Path, tick: int) -> Society | None:
+    """Who could hear whom after a tick of a run; None if neither scenario nor world says so."""
+    settings, about = read_folder(folder)
+    asked = _asked(folder, settings, places_of_code(folder, about))
+    with (
+        as_run_error(f"{folder} can't be studied"),
+        _opened(journal_of(folder / "bank")) as journal,
+    ):
+        return asked.society(journal, tick)
 
 
 def study_run(folder: Path, settings: Settings, world: World) -> Study:
     """A study of a run whose world is at hand."""
     asked = _Asked(settings, [folder / "code"], world, facts_of(world), is_at_the_end=True)
     return _study(folder, folder / "bank", asked, None)
+
+
+def _asked(folder: Path, settings: Settings, places: Sequence[Path]) -> "_Asked":
+    """A run, with its world if that is ours or trusted."""
+    is_ours = settings.simulation.world in WORLDS
+    if is_outside(settings) or not (is_ours or is_trusted_run(folder)):
+        return _Asked(settings, places)
+    world = make_world(settings, *places)
+    set_up(world, settings, *places)
+    return _Asked(settings, places, world, facts_of(world))
 
 
 class _Asked(NamedTuple):

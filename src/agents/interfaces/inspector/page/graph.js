@@ -1,4 +1,4 @@
-// Who told whom, as a circle of agents; and the overlap of their memories, as a matrix.
+// Who told whom, as a circle of agents or in their society; and the overlap of their memories, as a matrix.
 import { html, useEffect, useRef, useState } from "#vendor/htm-preact";
 import { go } from "#address";
 import { useScheme, useSize } from "#bits";
@@ -6,6 +6,7 @@ import { amount } from "#palette";
 import { Line, number, plain } from "#text";
 
 /** @typedef {import("./types").Edge} Edge */
+/** @typedef {import("./types").Society} Society */
 
 const SHOWN = 80; // agents in the circle: those that told and heard most
 
@@ -33,16 +34,22 @@ function labelAt({ x, y, angle }) {
 const open = (name) => go({ view: "agent", of: name, more: {} });
 
 /** Agents keep their places while the cursor moves: ``edges`` are drawn, ``all`` says who is in the circle.
- * @param {{edges: Edge[], all: Edge[], agents: string[], holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
-export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
+ * @param {{edges: Edge[], all: Edge[], agents: string[], society: Society | null, holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
+export function Circle({ edges, all, agents, society, holders, tick, chosen, choose }) {
   const [ref, { width, height }] = useSize();
-  const { names, total } = busiest(agents, all);
+  const { names, total } = society ? { names: society.agents, total: society.agents.length } : busiest(agents, all);
   const room = 84;
   const across = Math.max(40, Math.min(width / 2 - room, height / 2 - 30));
   const down = Math.max(40, Math.min(height / 2 - 30, 1.35 * across));
   const [cx, cy] = [width / 2, height / 2];
+  const wide = Math.max(40, width / 2 - 40);
+  const high = Math.max(40, height / 2 - 24);
   const at = new Map(
     names.map((name, index) => {
+      if (society) {
+        const [x, y] = society.places[index];
+        return [name, { x: cx + (2 * x - 1) * wide, y: cy + (2 * y - 1) * high, angle: Math.PI / 2 }];
+      }
       const angle = (index / names.length) * 2 * Math.PI - Math.PI / 2;
       return [name, { x: cx + across * Math.cos(angle), y: cy + down * Math.sin(angle), angle }];
     }),
@@ -51,12 +58,18 @@ export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
   const drawn = edges.filter((edge) => at.has(edge.teller) && at.has(edge.listener));
   return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="group" aria-label="who told whom">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="13" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
+    ${(society?.ties ?? []).map(([one, other]) => {
+      const [a, b] = [at.get(names[one]), at.get(names[other])];
+      return a && b && html`<path class="tie" d=${`M${a.x} ${a.y}L${b.x} ${b.y}`} />`;
+    })}
     ${drawn.map((edge) => {
       const [a, b] = [at.get(edge.teller), at.get(edge.listener)];
       if (!a || !b) return null;
       const isChosen = edge.teller === chosen || edge.listener === chosen;
       const kind = chosen && !isChosen ? "faint" : edge.last_tick === tick ? "new" : chosen ? "chosen" : "";
-      const [mx, my] = [(a.x + b.x) / 2 + (cx - (a.x + b.x) / 2) * 0.45, (a.y + b.y) / 2 + (cy - (a.y + b.y) / 2) * 0.45];
+      const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
+      // In a circle threads bend to its middle; along the ties of a society a little to the side, so that two ways are two.
+      const [mx, my] = society ? [x + (b.y - a.y) * 0.12, y - (b.x - a.x) * 0.12] : [x + (cx - x) * 0.45, y + (cy - y) * 0.45];
       return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.5 + 2 * (edge.times / most)} marker-end="url(#arrow)">
         <title>${`${plain(edge.teller)} told ${plain(edge.listener)}: ${edge.times} times from tick ${edge.first_tick} to ${edge.last_tick}, ${edge.new} times something new`}</title></path>`;
     })}
@@ -72,7 +85,7 @@ export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
       };
       return html`<g class=${"node " + kind} data-agent=${name} tabindex="0" role="button" aria-label=${plain(name)} aria-pressed=${name === chosen} onKeyDown=${onKeyDown} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => open(name)}>
         <circle cx=${place.x} cy=${place.y} r=${names.length > 40 ? 4 : 6}><title>${plain(name)}: click shows its threads, double click opens it</title></circle>
-        ${names.length <= 48 && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${plain(name.length > 12 ? name.slice(0, 11) + "…" : name)}</text>`}</g>`;
+        ${(names.length <= (society ? 16 : 48) || (society && name === chosen)) && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${plain(name.length > 12 ? name.slice(0, 11) + "…" : name)}</text>`}</g>`;
     })}
   </svg>${total > names.length && html`<p class="soft">the ${names.length} of ${total} agents that told and heard most</p>`}</div>`;
 }

@@ -58,8 +58,9 @@ export type Belief = {
 };
 export type Population = {
   tick: number; edges: Edge[]; edges_total: number; told: Told[]; told_total: number; beliefs: Belief[]; agents: string[];
-  total: number; overlap: Column[];
+  total: number; overlap: Column[]; society: Society | null;
 };
+export type Society = { agents: string[]; places: [number, number][]; ties: [number, number][] };
 export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
   left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[]; only_left_total: number; only_right_total: number;

@@ -35,8 +35,9 @@ export function PopulationView({ address, index, tick }) {
   return html`<div class="population" data-tick=${data.tick}>
     <${Panel} class="who" title=${belief ? "Who brought it to whom" : "Who told whom"} note=${noteOf(data, edges, belief)}>
       ${data.agents.length > 0
-        ? html`<${Circle} edges=${edges} all=${data.edges} agents=${data.agents} holders=${holders} tick=${data.tick} chosen=${chosen} choose=${choose} />`
+        ? html`<${Circle} edges=${edges} all=${data.edges} agents=${data.agents} society=${data.society} holders=${holders} tick=${data.tick} chosen=${chosen} choose=${choose} />`
         : html`<p class="soft">No agent yet.</p>`}
+      ${data.society && html`<p class="soft">Agents are where their society puts them; thin lines: who can hear whom in tick ${data.tick}.</p>`}
       ${data.edges.length > 0 && html`<p class="soft">orange: in this tick. A click on an agent shows its threads, a double click opens it.</p>`}
       ${data.edges.length === 0 && html`<p class="soft">Nobody was told anything up to tick ${data.tick}: no memory has a source or a speaker.</p>`}
     <//>
