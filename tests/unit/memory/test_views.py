@@ -71,6 +71,15 @@ def test_metadata_is_data_and_shown(hits: Hits) -> None:
     assert "metadata: <b>3" in said
 
 
+def test_metadata_can_not_pass_for_a_trait() -> None:
+    with MemoryBank.ephemeral() as bank:
+        memory = bank.agent("alice").add("hello", "low", {"born": "tick 99"})
+    rows = re.findall(r"<td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td>", memory._repr_html_())
+    assert ("born", "tick 0") in rows
+    assert ("metadata: born", "tick 99") in rows
+    assert rows[-1] == ("id", memory.id)
+
+
 def test_many_rows_are_cut_with_their_number(hits: Hits) -> None:
     assert len(hits) == 30
     page = hits._repr_html_()
