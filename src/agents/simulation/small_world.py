@@ -358,7 +358,14 @@ def _world_of(function: Callable[..., object], state: Mapping[str, Any]) -> type
         "_function": staticmethod(function),
         "_beginning": deepcopy(state),
     }
-    return type(function.__name__, (FunctionWorld,), members)
+    made = type(function.__name__, (FunctionWorld,), members)
+    if not inspect.isgeneratorfunction(function):  # it takes no turns, so nobody need decide
+        made.decide(_nothing)
+    return made
+
+
+def _nothing(observation: Observation, memories: Hits, rng: Random) -> None:
+    """Agents only watch."""
 
 
 def _options_of(function: Callable[..., Any], given: int, called: str) -> list[inspect.Parameter]:

@@ -210,7 +210,7 @@ class Elsewhere:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"world": lambda tick: None}, "not the function"),
+        ({"world": lambda: None}, "can't be called with"),
         ({"world": Stones()}, "not the object"),
         ({"policy": lambda observation: None}, "a policy is a class or a name"),
         ({"world": "markt"}, "there is no world 'markt'"),
@@ -326,3 +326,13 @@ def test_without_a_terminal_or_a_notebook_nothing_is_printed(
 ) -> None:
     simulated().close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_plain_function_is_a_world_in_which_agents_watch() -> None:
+    def days(tick: Any) -> None:
+        for agent in tick.agents:
+            tick.sees(agent, f"day {tick.number}")
+
+    with tiermem.simulate(days, agents=2, ticks=3) as run:
+        texts = [memory.content for memory in run.bank.agent("agent_00").all()]
+    assert texts == ["day 1", "day 2", "day 3"]
