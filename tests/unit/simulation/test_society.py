@@ -224,6 +224,32 @@ def test_agents_tell_those_of_the_society_and_no_others() -> None:
     assert heard(ran(inn(), 3)) == {name: {*FOUR} - {name} for name in FOUR}
 
 
+def test_who_is_not_near_can_not_be_told() -> None:
+    class Tells(Loud):
+        def decide(self, observation: Any, memories: Any, rng: Any) -> Any:
+            own = [hit.memory for hit in memories if hit.memory.content.startswith("The mill")]
+            to = [{"to": name, "memory_id": own[0].id} for name in ("bob", "dan") if own]
+            return [Action("tell", each) for each in to]
+
+    world, policy, errors = inn(), Tells(), []
+    world.society = Society.of_edges(FOUR, LINE, directed=True)
+    bank = MemoryBank.ephemeral(seed=3)
+    loop = Loop(bank, world, policy, FOUR)
+    loop.begin([("ann", "The mill burned", "important")])
+    loop.tick()
+    decide = policy.decide
+
+    def noted(observation: Any, memories: Any, rng: Any) -> Any:
+        errors.extend(observation.errors)
+        return decide(observation, memories, rng)
+
+    policy.decide = noted  # type: ignore[method-assign]
+    loop.tick()
+    assert heard(bank)["bob"] == {"ann"}
+    assert heard(bank)["dan"] == set()
+    assert [each for each in errors if "dan can't hear you now" in each]
+
+
 def test_a_society_that_is_state_of_the_world_changes_with_it() -> None:
     bank = ran(Inn(), 3)
     assert heard(bank) == {"ann": {"bob"}, "bob": {"ann"}, "cat": set(), "dan": set()}

@@ -304,7 +304,7 @@ def _tell(world: World, agent: str, speech: Speech, agents: Collection[str], tic
     why = speech.refusal
     if not why:
         try:
-            may_tell = _may_tell(world, tick)
+            may_tell = _may_tell(world, agent, speech.to, tick)
             return Deed(speech.action, DONE, told=heard_by(speech, agent, agents, may_tell))
         except REFUSED as error:
             why = refusal(speech.action.name, error)
@@ -327,12 +327,20 @@ def _grant(world: World, wished: Wish, joined: dict[str, bool], tick: int) -> De
     return Deed(wished.action, REFUSAL, Outcome(why, success=False))
 
 
-def _may_tell(world: World, tick: int) -> Callable[[str, str], object]:
-    """Who can hear whom: as the world says, or its society; everybody without both."""
+def _may_tell(
+    world: World, agent: str, to: Sequence[str] | None, tick: int
+) -> Callable[[str, str], object]:
+    """Who can hear an agent: as the world says, or its society; everybody without both."""
     own: Callable[[str, str], object] | None = getattr(world, "may_tell", None)
-    if own is None and (society := society_at(world, tick)) is not None:
+    if own is not None:
+        return own
+    society = society_at(world, tick)
+    if society is None:
+        return _everybody_may
+    if to is not None:
         return society.may_tell
-    return own or _everybody_may
+    near = frozenset(society.near(agent))  # asked once, and not for each agent of the run
+    return lambda _, listener: listener in near
 
 
 def _everybody_may(_: str, __: str) -> bool:
