@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agents.config.load import load_settings
 from agents.errors import InvalidInput, RunError
 from agents.simulation.paper.methods import GAP
 from agents.simulation.paper.paper import _difference, as_csv, as_latex, write_paper
@@ -18,6 +19,7 @@ from agents.simulation.reports import plots
 from agents.simulation.reports.pdf import pdf
 from agents.simulation.reports.sweep_report import render_sweep
 from agents.simulation.runs.outputs import table
+from agents.simulation.runs.run import Run
 from agents.simulation.statistics import Band, Interval, differences, summarise
 from agents.simulation.sweeps.fit import read_data, read_fit, write_fit
 from agents.simulation.sweeps.record import SweepRecord
@@ -160,6 +162,26 @@ def test_an_odd_has_its_seven_elements_and_marks_gaps(swept: Path, tmp_path: Pat
     assert "| `decline` | let the offer pass |" in text
     assert "| `scammers` | 3 |" in text
     assert text.count(MARK) > 8
+
+
+def test_an_odd_says_who_can_hear_whom_and_whence_it_is_known(tmp_path: Path) -> None:
+    (tmp_path / "friends.csv").write_text("a,b\nagent_00,agent_01\n")
+    own = {"world": "minority", "agents": 3, "ticks": 2}
+    societies = {"drawn": {"grid": [2, 2], "talk": 0.5}, "read": {"file": "friends.csv"}}
+    for name, society in societies.items():
+        simulation = {**own, "society": society}
+        settings = load_settings({"storage": {"sync": "manual"}, "simulation": simulation})
+        with Run.create(tmp_path / name, settings, scenario=tmp_path) as run:
+            list(run.advance(2))
+            run.finish()
+        write_paper(tmp_path / name, tmp_path / f"{name}-paper")
+    drawn, read = ((tmp_path / f"{name}-paper" / "odd.md").read_text() for name in societies)
+    assert '`{"grid": [2, 2], "talk": 0.5}`' in drawn
+    assert "agents that the world brings together talk" in drawn
+    assert "reads no data from outside" in drawn
+    assert "Who can hear whom is read from the file `friends.csv`." in read
+    assert "reads no data from outside" not in read
+    assert "brings together" not in read
 
 
 WORLD = '''

@@ -1,7 +1,9 @@
 """A model by the ODD protocol (Grimm et al. 2020): what is recorded, and gaps for the author."""
 
+import json
 from collections.abc import Iterator
 
+from ...config.settings import thawed
 from ...memory.words import counted, number
 from .methods import GAP, agents_of, memory, policy, references
 from .paper import Study
@@ -70,7 +72,8 @@ def _process(study: Study) -> Iterator[str]:
         "what comes of them becomes memories",
         "the world moves on, and its metrics are recorded",
     ]
-    if study.source.methods.get("conversations"):
+    society = study.settings.simulation.society or {}
+    if study.source.methods.get("conversations") or society.get("talk"):
         steps.insert(2, "agents that the world brings together talk")
     yield "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     yield (
@@ -137,9 +140,12 @@ def _beginning(study: Study) -> Iterator[str]:
 
 def _input(study: Study) -> Iterator[str]:
     own = study.settings.simulation
+    table = (own.society or {}).get("file")
     if own.personas and isinstance(own.personas, str):
         yield f"The personas of the agents are read from the file `{own.personas}`."
-    else:
+    if table:
+        yield f"Who can hear whom is read from the file `{table}`."
+    if not table and not isinstance(own.personas, str):
         yield "The model reads no data from outside while it runs."
 
 
@@ -151,6 +157,9 @@ def _submodels(study: Study) -> Iterator[str]:
     for name in ("apply", "end_tick", "conversations", "may_tell"):
         if text := source.methods.get(name):
             yield f"**{name.replace('_', ' ').capitalize()}.** {text}"
+    if study.settings.simulation.society is not None:
+        given = json.dumps(thawed(study.settings.simulation.society), sort_keys=True)
+        yield f"**Society.** Who can hear whom is drawn or read as the scenario says: `{given}`."
     for name, text in source.policies.items():
         yield f"**{name}.** {text}"
     yield f"**Memory.** {' '.join(memory(study.settings))}"
