@@ -358,7 +358,7 @@ def _world_of(function: Callable[..., object], state: Mapping[str, Any]) -> type
         "_function": staticmethod(function),
         "_beginning": deepcopy(state),
     }
-    made = type(function.__name__, (FunctionWorld,), members)
+    made = cast(type[FunctionWorld], type(function.__name__, (FunctionWorld,), members))
     if not inspect.isgeneratorfunction(function):  # it takes no turns, so nobody need decide
         made.decide(_nothing)
     return made
