@@ -112,7 +112,7 @@ class OutsideRun:
         check_repeatable(settings)
         lent = _lent.get()
         if isinstance(lent, cls):
-            lent._take(settings, metrics)
+            lent.take(settings, metrics)
             return lent
         if folder is None:
             return cls(None, MemoryBank.ephemeral(settings), metrics)
@@ -145,7 +145,7 @@ class OutsideRun:
         finally:
             _lent.reset(token)
 
-    def _take(self, settings: Settings, metrics: Callable[[], Mapping[str, object]]) -> None:
+    def take(self, settings: Settings, metrics: Callable[[], Mapping[str, object]]) -> None:
         """Let a program have the run that it was lent."""
         if self.is_taken:
             raise InvalidInput("a program has one run", hint="make one Memories in it, not two")
