@@ -38,6 +38,10 @@ MARKET: dict[str, Any] = {
     "checkpoint": {"every": 7, "keep": 3},
     "storage": {"sync": "manual"},
 }
+PROGRAM: dict[str, Any] = {
+    **MARKET,
+    "simulation": {"model": "programs:Street", "world_options": {"robbers": 0.05}, "ticks": TICKS},
+}
 ASKING: dict[str, Any] = {
     **MARKET,
     "simulation": {
@@ -56,7 +60,8 @@ class Runner:
     """The process in runner.py."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OPENAI_API_KEY": "unused"}
+        own = {"TOKENIZERS_PARALLELISM": "false", "OPENAI_API_KEY": "unused"}
+        environment = {**os.environ, **own, "PYTHONPATH": str(Path(__file__).parents[1])}
         self._process = warm_children.Popen(
             [sys.executable, str(Path(__file__).with_name("runner.py"))],
             stdin=subprocess.PIPE,
@@ -172,6 +177,17 @@ def test_a_run_killed_again_and_again_equals_one_that_was_not(
         shutil.rmtree(folder)
         number += 1
         assert number <= KILLS  # most lives must end by a kill
+
+
+def test_a_program_killed_again_and_again_is_made_again_and_equals_one_that_was_not(
+    runner: Runner, tmp_path: Path
+) -> None:
+    whole, folder = tmp_path / "whole" / "run", tmp_path / "killed" / "run"
+    assert not runner(whole, PROGRAM)
+    kills = sum(runner(folder, PROGRAM, **death) for death in deaths(random.Random("a program")))
+    assert kills > 3
+    assert not runner(folder, PROGRAM)
+    assert_same_run(folder, whole)
 
 
 def test_a_kill_in_any_file_operation_of_making_a_run_leaves_one_that_runs_or_none(
