@@ -52,6 +52,9 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
     ends the conversation, and its records stay memories that a later conversation can find.
     """
 
+    teller = OpenAIBackendRole.SYSTEM
+    """The role of the message that has the memories that matter."""
+
     def __init__(
         self,
         context_creator: BaseContextCreator,
@@ -77,10 +80,8 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         ]
         self._cleared: list[_Kept] = []
         """The conversation before: CAMEL writes its records again where it changes their order."""
-        self._topic = next(
-            (kept.record.message.content for kept in reversed(self._conversation) if _asks(kept)),
-            "",
-        )
+        asked = [kept.record for kept in reversed(self._conversation) if _asks(kept)]
+        self._topic = self.topic(asked[0]) if asked else ""
 
     @property
     def agent_id(self) -> str | None:
@@ -103,12 +104,14 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         rest = records[len(rules) :]
         if self.window_size is not None:
             rest = rest[max(0, len(rest) - self.window_size) :]
+            while rest and rest[0].role_at_backend in _TOOLS:  # its call is before the window
+                rest = rest[1:]
         newest = {one.memory_id for one in kept[len(kept) - len(rest) :]}
         result = [_scored(record, 1.0) for record in rules]
-        matters = self._matters(newest)
+        matters = self._matters(newest | self.shown())
         if matters:
             first = min([record.timestamp for record in rest], default=0.0)
-            result.append(_scored(_told(matters, first), 1.0))
+            result.append(_scored(_told(matters, self.teller, first), 1.0))
         fades = [_FADING**place for place in range(len(rest), 0, -1)]
         return result + [_scored(record, score) for record, score in zip(rest, fades, strict=True)]
 
@@ -122,12 +125,12 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
                 record.agent_id = self.agent_id
         with bank_of(self.memories).transaction():
             self._delete(again)
-            stored = self.memories.add_many([self._item(record) for record in new.values()])
+            stored = self.memories.add_many([self.item(record) for record in new.values()])
         self._leave_out(again)
         for memory, record in zip(stored, new.values(), strict=True):
             self._conversation.append(_Kept(memory.id, record))
             if record.role_at_backend is OpenAIBackendRole.USER:
-                self._topic = record.message.content
+                self._topic = self.topic(record)
 
     def clear(self) -> None:
         """End the conversation; its records stay memories."""
@@ -159,6 +162,37 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         with bank_of(self.memories).transaction():
             self._delete(calls)
         self._leave_out(calls)
+
+    # What a subclass may say otherwise
+
+    def topic(self, record: MemoryRecord) -> str:
+        """What memories have to matter for, while a message of the user is the newest one."""
+        return str(record.message.content)
+
+    def shown(self) -> set[str]:
+        """The ids of memories that a model reads in the newest records, beside their own."""
+        return set()
+
+    def item(self, record: MemoryRecord) -> tuple[object, ...]:
+        """What ``add_many`` takes for a record; a subclass may say otherwise.
+
+        The record's random id and its time stay out of the bank, as does CAMEL's id of this agent:
+        the same conversation leaves the same bytes.
+        """
+        kept = record.to_dict()
+        del kept["uuid"], kept["timestamp"]
+        if kept["agent_id"] == self.agent_id:
+            del kept["agent_id"]
+        role = record.role_at_backend
+        options: dict[str, object] = {
+            "kind": "message",
+            "speaker": "system" if role in _RULES else role.value,
+            "value": {_RECORD: kept},
+        }
+        text = fitted(self.memories, _words(record))
+        if role in _RULES:
+            options["key"] = f"camel:{hashlib.sha256(text.encode()).hexdigest()}"
+        return text, record.extra_info.get("tier"), {_NUMBER: self._number}, options
 
     # Inside
 
@@ -192,27 +226,6 @@ class TierMemory(CamelMemory):  # type: ignore[misc]
         pinned = [hit for hit in hits if hit.memory.tier is Tier.PINNED]
         others = [hit for hit in hits if hit.memory.tier is not Tier.PINNED]
         return Hits(pinned + others[: self.retrieve_limit])
-
-    def _item(self, record: MemoryRecord) -> tuple[object, ...]:
-        """What ``add_many`` takes for a record.
-
-        The record's random id and its time stay out of the bank, as does CAMEL's id of this agent:
-        the same conversation leaves the same bytes.
-        """
-        kept = record.to_dict()
-        del kept["uuid"], kept["timestamp"]
-        if kept["agent_id"] == self.agent_id:
-            del kept["agent_id"]
-        role = record.role_at_backend
-        options: dict[str, object] = {
-            "kind": "message",
-            "speaker": "system" if role in _RULES else role.value,
-            "value": {_RECORD: kept},
-        }
-        text = fitted(self.memories, _words(record))
-        if role in _RULES:
-            options["key"] = f"camel:{hashlib.sha256(text.encode()).hexdigest()}"
-        return text, record.extra_info.get("tier"), {_NUMBER: self._number}, options
 
 
 def _is_record(memory: Memory) -> bool:
@@ -257,12 +270,12 @@ def _scored(record: MemoryRecord, score: float) -> ContextRecord:
     return ContextRecord(memory_record=record, score=score, timestamp=record.timestamp)
 
 
-def _told(hits: Sequence[Any], timestamp: float) -> MemoryRecord:
+def _told(hits: Sequence[Any], teller: OpenAIBackendRole, timestamp: float) -> MemoryRecord:
     """A record that tells a model what matters, before the records of the conversation."""
     text = f"Relevant memories:\n{render(Hits(hits))}"
     return MemoryRecord(
-        message=BaseMessage("memory", RoleType.SYSTEM, None, text),
-        role_at_backend=OpenAIBackendRole.SYSTEM,
+        message=BaseMessage("memory", RoleType.DEFAULT, None, text),
+        role_at_backend=teller,
         extra_info=_SHOWN,
         timestamp=timestamp - 1e-3,
     )

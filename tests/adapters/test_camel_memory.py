@@ -100,6 +100,21 @@ def test_a_model_reads_what_matters_before_the_newest_records(bank: MemoryBank) 
     ]
 
 
+def test_what_matters_is_what_is_nearest_and_not_what_is_oldest(bank: MemoryBank) -> None:
+    memory = memory_of(bank, window_size=1, retrieve_limit=1)
+    talk = [said(f"small talk {n}") for n in range(9)]
+    memory.write_records([*talk, said("The harbour opens at six")])
+    memory.write_records([said("When does the harbour open?")])
+    assert read(memory)[0] == "Relevant memories:\n- The harbour opens at six"
+
+
+def test_no_result_of_a_tool_is_read_without_its_call(bank: MemoryBank) -> None:
+    memory = memory_of(bank, window_size=2, retrieve_limit=0)
+    memory.write_records([called(None), called("3"), said("bye")])
+    assert read(memory) == ["bye"]
+    assert len(read(memory_of(bank, window_size=3, retrieve_limit=0))) == 3
+
+
 def test_a_conversation_that_is_cleared_can_be_found_by_the_next(bank: MemoryBank) -> None:
     first = ChatAgent("You are Alice.", model=MODEL, memory=memory_of(bank))
     first.step("The harbour opens at six")
