@@ -10,12 +10,16 @@ from tiermem.packages import missing, needed
 @pytest.mark.parametrize(
     ("module", "package", "todo"),
     [
+        ("agentsociety2.agent", "agentsociety2", "pip install 'tiermem[agent-society]'"),
         ("camel.memories", "camel-ai", "pip install 'tiermem[camel]'"),
         ("concordia", "gdm-concordia", "pip install 'tiermem[concordia]'"),
+        ("google.adk.events", "google-adk", "pip install 'tiermem[google-adk]'"),
         ("langchain_core.stores", "langgraph", "pip install 'tiermem[langgraph]'"),
         ("llama_index", "llama-index-core", "pip install 'tiermem[llama-index]'"),
         ("mesa_llm", "mesa-llm", "pip install 'tiermem[mesa-llm]'"),
         ("networkx", "networkx", "pip install 'tiermem[networks]'"),
+        ("oasis.social_agent", "camel-oasis", "pip install 'tiermem[oasis]'"),
+        ("pydantic_ai", "pydantic-ai-slim", "pip install 'tiermem[pydantic-ai]'"),
         ("ray", "ray", "pip install 'tiermem[ray]'"),
     ],
 )
