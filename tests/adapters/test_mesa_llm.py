@@ -117,6 +117,14 @@ def test_old_steps_come_back_when_they_matter(bank: MemoryBank) -> None:
     assert len(agent.memory.short_term_memory) == 2
 
 
+def test_what_matters_is_what_is_nearest_and_not_what_is_oldest(bank: MemoryBank) -> None:
+    agent = agent_of(bank, short_term_capacity=1, considered_entries=1)
+    for step, seen in enumerate(["a fish", "a boat", "a shark in the bay", "rain"], 1):
+        play(agent, step, observation={"seen": seen})
+    play(agent, 5, observation={"seen": "the bay, with something like a shark"})
+    assert agent.memory.format_long_term() == "- observation: seen: a shark in the bay"
+
+
 def test_what_the_short_term_memory_shows_is_not_shown_again(bank: MemoryBank) -> None:
     agent = agent_of(bank)
     play(agent, 1, observation={"seen": "a shark"})

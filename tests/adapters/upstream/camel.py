@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import mutations
 import suites
 
 VERSION = "0.2.90"
@@ -20,7 +21,7 @@ TESTS = (
     "test/memories/test_chat_history_memory.py",
     "test/memories/test_vector_db_memory.py",
 )
-PASSING = 8
+PASSING, REACHING = 8, 8
 OUR_OWN = suites.ROOT / "tests/adapters/test_camel_memory.py"
 SWAP = ("-p", "camel_swap", "-o", "addopts=")
 
@@ -37,10 +38,12 @@ def main() -> int:
     if options.source is None:
         print("camel-ai: its own tests were not run; --source names them", flush=True)
     else:
-        results = suites.tried(python, options.source.resolve(), TESTS, *SWAP)
-        is_good &= suites.line(f"camel-ai {VERSION}", results, PASSING)
+        source = options.source.resolve()
+        results = suites.tried(python, source, TESTS, *SWAP, reaches="tiermem.camel")
+        is_good &= suites.line(f"camel-ai {VERSION}", results, PASSING, reaching=REACHING)
     results = suites.tried(python, suites.ROOT, [OUR_OWN], "-p", "no:asyncio")
     is_good &= suites.line("tiermem.camel", results, None)
+    is_good &= mutations.noticed(python, "camel", [OUR_OWN], "-p", "no:asyncio")
     return 0 if is_good else 1
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutations
 import suites
 
 VERSION = "2.4.0"
@@ -35,14 +36,15 @@ def main() -> int:
     )
     where = "import concordia, pathlib; print(pathlib.Path(concordia.__path__[0]).parent)"
     installed = Path(subprocess.check_output([python, "-c", where], text=True).strip())
-    results = suites.tried(python, installed, TESTS, *SWAP)
-    is_good = suites.line(f"concordia {VERSION}", results, 23)
+    results = suites.tried(python, installed, TESTS, *SWAP, reaches="tiermem.concordia")
+    is_good = suites.line(f"concordia {VERSION}", results, 23, reaching=12)
     if options.head is not None:
         head = options.head.resolve()
         results = suites.tried(python, head, IN_HEAD, *SWAP, path=str(head))
         is_good &= suites.line("concordia head", results, 29)
     own = sorted(OUR_OWN.glob("test_concordia_*.py"))
     is_good &= suites.line("tiermem.concordia", suites.tried(python, suites.ROOT, own), None)
+    is_good &= mutations.noticed(python, "concordia", own)
     return 0 if is_good else 1
 
 

@@ -12,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import mutations
 import suites
 
 VERSION = "0.14.25"
@@ -21,7 +22,7 @@ TESTS = (
     *(f"{_MEMORY}{name}.py" for name in ("base", "blocks_base", "custom_chat_store", "schema")),
     _VECTOR,
 )
-PASSING = 36
+PASSING, REACHING = 36, 25
 _MORE = "it counts messages, and the block's content is one more"
 INSIDE = {
     f"{_MEMORY}base.py::test_manage_queue_over_limit": _MORE,
@@ -52,10 +53,12 @@ def main() -> int:
         shutil.rmtree(apart, ignore_errors=True)
         shutil.copytree(options.source / "tests", apart / "tests")
         (apart / "pytest.ini").write_text("[pytest]\n")  # or else TierMem's own settings count
-        results = suites.tried(python, apart, TESTS, *SWAP)
-        is_good &= suites.line(f"llama-index-core {VERSION}", results, PASSING, INSIDE)
+        results = suites.tried(python, apart, TESTS, *SWAP, reaches="tiermem.llama_index")
+        name = f"llama-index-core {VERSION}"
+        is_good &= suites.line(name, results, PASSING, INSIDE, reaching=REACHING)
     results = suites.tried(python, suites.ROOT, [OUR_OWN], "-p", "no:asyncio")
     is_good &= suites.line("tiermem.llama_index", results, None)
+    is_good &= mutations.noticed(python, "llama_index", [OUR_OWN], "-p", "no:asyncio")
     return 0 if is_good else 1
 
 

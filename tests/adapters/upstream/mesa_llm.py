@@ -13,11 +13,12 @@ import sys
 import tarfile
 from pathlib import Path
 
+import mutations
 import suites
 
 VERSION = "0.3.2"
 SOURCES = f"mesa_llm-{VERSION}"
-PASSING = 357
+PASSING, REACHING = 357, 25
 # Its tests call AgentSet.to_list, which Mesa has since 3.4, though it asks for 3.0.
 PACKAGES = (f"mesa-llm=={VERSION}", "mesa>=3.4,<4", "pytest-asyncio", "pytest-mock")
 SWAP = ("-p", "mesa_llm_swap", "-o", "addopts=", "-W", "ignore")
@@ -89,10 +90,12 @@ def main() -> int:
     work = parser.parse_args().work.resolve()
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else litellm asks the network for prices
     python = suites.environment(work, "mesa-llm", PACKAGES, constrained=False)
-    results = suites.tried(python, sources(work, python), ["tests"], *SWAP)
-    is_good = suites.line(f"mesa-llm {VERSION}", results, PASSING, INSIDE)
+    tests = sources(work, python)
+    results = suites.tried(python, tests, ["tests"], *SWAP, reaches="tiermem.mesa_llm")
+    is_good = suites.line(f"mesa-llm {VERSION}", results, PASSING, INSIDE, reaching=REACHING)
     results = suites.tried(python, suites.ROOT, [OUR_OWN], "-p", "no:asyncio")
     is_good &= suites.line("tiermem.mesa_llm", results, None)
+    is_good &= mutations.noticed(python, "mesa_llm", [OUR_OWN], "-p", "no:asyncio")
     return 0 if is_good else 1
 
 

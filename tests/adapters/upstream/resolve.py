@@ -28,6 +28,10 @@ FRAMEWORKS = {
     "autogen-core": "autogen",
     "camel-ai": "camel",
     "llama-index-core": "llama-index",
+    "agentsociety2": "agent-society",
+    "google-adk": "google-adk",
+    "openai-agents": "openai-agents",
+    "pydantic-ai-slim": "pydantic-ai",
     "agentscope": "",
     "crewai": "",
 }
@@ -125,7 +129,8 @@ def passes(uv: str, work: Path, trial: Trial) -> bool:
     if told.returncode:
         print(f"{trial.name}: can't be installed: {' '.join(told.stderr.split())[:300]}")
         return not trial.counts
-    results = suites.tried(python, suites.ROOT, trial.tests, "-m", "not slow", "-W", "default")
+    tried = suites.tried(python, suites.ROOT, trial.tests, "-m", "not slow", "-W", "default")
+    results = tried.outcomes
     failing = {name for name, outcome in results.items() if outcome in ("FAILED", "ERROR")}
     passed = sum(outcome == "PASSED" for outcome in results.values())
     names = ", ".join(sorted(failing)) or "none"

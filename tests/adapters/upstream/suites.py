@@ -9,24 +9,37 @@ import sys
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 _NEWER = ("3.12", "3.13", "3.14")
 
 
+class Results(NamedTuple):
+    """What became of tests."""
+
+    outcomes: dict[str, str]
+    """The outcome of each test, by its name."""
+    reached: frozenset[str] = frozenset()
+    """The tests in which code of ours ran, if that was asked for."""
+
+
 def newer_python() -> str:
     """A Python of 3.12 or later: this one, or one that PATH or pyenv has."""
-    if sys.version_info >= (3, 12):
-        return sys.executable
+    return sys.executable if sys.version_info >= (3, 12) else python_of(*_NEWER)
+
+
+def python_of(*versions: str) -> str:
+    """A Python of one of these versions, such as 3.12, that PATH or pyenv has."""
     roots = [os.environ.get("PYENV_ROOT", ""), str(Path.home() / ".pyenv")]
-    for version in _NEWER:
+    for version in versions:
         pyenv = [path for root in roots for path in Path(root).glob(f"versions/{version}*/bin")]
         for folder in (None, *map(str, pyenv)):
             found = shutil.which(f"python{version}", path=folder)
             if found and _works(found):
                 return found
-    raise SystemExit("no Python 3.12 or later was found: put python3.12 on the PATH")
+    raise SystemExit(f"no Python {' or '.join(versions)} was found: put it on the PATH")
 
 
 def _works(python: str) -> bool:
@@ -35,23 +48,29 @@ def _works(python: str) -> bool:
 
 
 def environment(
-    work: Path, extra: str, packages: Iterable[str], *, constrained: bool = True
+    work: Path,
+    extra: str,
+    packages: Iterable[str],
+    *,
+    constrained: bool = True,
+    python: str | None = None,
 ) -> Path:
     """The Python of an environment with TierMem, one of its extras, and other packages.
 
-    ``constrained`` installs the versions of constraints.txt, where the framework allows them.
+    It is made with ``python``, or with one of 3.12 or later. ``constrained`` installs the versions
+    of constraints.txt, where the framework allows them.
     """
     own, wanted = work / "venv", json.dumps([extra, *packages])
-    python, stamp = own / "bin" / "python", own / "packages.json"
+    made, stamp = own / "bin" / "python", own / "packages.json"
     if not stamp.exists() or stamp.read_text() != wanted:
-        run(newer_python(), "-m", "venv", "--clear", own)
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv")
-        uv = (own / "bin" / "uv", "pip", "install", "--quiet", "--python", python)
+        run(python or newer_python(), "-m", "venv", "--clear", own)
+        run(made, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv")
+        uv = (own / "bin" / "uv", "pip", "install", "--quiet", "--python", made)
         options = ["--index-strategy", "unsafe-best-match"]
         options += ["-c", str(ROOT / "constraints.txt")] if constrained else []
         run(*uv, *options, "-e", f"{ROOT}[{extra}]", *packages, "pytest", "hypothesis")
         stamp.write_text(wanted)
-    return python
+    return made
 
 
 def source(work: Path, python: Path, package: str, installed: str) -> Path:
@@ -75,14 +94,23 @@ def run(*command: str | Path) -> None:
 
 
 def tried(
-    python: Path, folder: Path, tests: Iterable[str | Path], *options: str, path: str = ""
-) -> dict[str, str]:
-    """What became of each test, by its name."""
+    python: Path,
+    folder: Path,
+    tests: Iterable[str | Path],
+    *options: str,
+    path: str = "",
+    reaches: str = "",
+) -> Results:
+    """What became of the tests, and which of them ran code of the module ``reaches``."""
     command = [python, "-m", "pytest", "-rA", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    variables = {"PYTHONPATH": os.pathsep.join([str(HERE / "plugins"), path])}
+    if reaches:
+        command += ["-p", "reaches"]
+        variables["TIERMEM_REACHES"] = reaches
     told = subprocess.run(
         [*map(str, command), *options, *map(str, tests)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE / "plugins"), path])},
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
     )
@@ -90,19 +118,33 @@ def tried(
     lines = re.findall(outcome, told.stdout, re.MULTILINE)
     if not lines:
         raise SystemExit(f"{told.stdout}{told.stderr}no test ran; exit code {told.returncode}")
-    return {name: outcome for outcome, name in lines}
+    reached = re.findall(r"^REACHED (\S+)", told.stdout, re.MULTILINE)
+    return Results({name: outcome for outcome, name in lines}, frozenset(reached))
 
 
 def line(
-    name: str, results: dict[str, str], expected: int | None, failing: Iterable[str] = ()
+    name: str,
+    results: Results,
+    expected: int | None,
+    failing: Iterable[str] = (),
+    *,
+    reaching: int | None = None,
 ) -> bool:
     """Say what became of a suite; whether it is what was expected.
 
     ``expected`` is how many tests pass. None stands for our own tests: all but ``failing`` do.
+    ``reaching`` is how many of those that pass run our code: the rest proves nothing of it.
     """
-    failed = {test for test, outcome in results.items() if outcome != "PASSED"}
-    passed = len(results) - len(failed)
+    failed = {test for test, outcome in results.outcomes.items() if outcome != "PASSED"}
+    passed = len(results.outcomes) - len(failed)
     names = ", ".join(sorted(failed)) or "none"
     wanted = "" if expected is None else f", {expected} expected"
-    print(f"{name}: {passed} passed{wanted}; failed or skipped: {names}", flush=True)
-    return failed == set(failing) and expected in (None, passed)
+    told, is_good = "", failed == set(failing) and expected in (None, passed)
+    if reaching is not None:
+        reach = len(results.reached & (results.outcomes.keys() - failed))
+        told, is_good = (
+            f"; {reach} reach our code, {reaching} expected",
+            is_good and reach == reaching,
+        )
+    print(f"{name}: {passed} passed{wanted}{told}; failed or skipped: {names}", flush=True)
+    return is_good
