@@ -394,3 +394,19 @@ def test_a_folder_that_is_no_run_is_never_replaced(tmp_path: Path) -> None:
         with pytest.raises(RunError, match=r"run.*; name another folder$"):
             Town(folder=place, replace=True)
     assert (tmp_path / "thesis.txt").read_text() == "42"
+
+
+def test_a_search_gives_what_is_nearest_and_not_what_is_oldest() -> None:
+    class Asker(mesa.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(rng=7)
+            self.memories = Memories(self)
+            self.agent = mesa.Agent(self)
+
+    model = Asker()
+    for text in ("small talk", "the weather", "The harbour opens at six"):
+        model.agent.memory.add(text)
+    with model.memories.step():
+        found = model.agent.memory.search("When does the harbour open?", 1)
+    assert [hit.memory.content for hit in found] == ["The harbour opens at six"]
+    model.memories.close(report=False)
