@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import locomo
 import longmemeval
+import misspelt
 import numpy as np
 from locomo import CATEGORIES, DEPTH, BadData, Conversation, Question, Scores
 from peers import PlainMem0
@@ -152,6 +153,9 @@ class Method(NamedTuple):
 
 METHODS = {
     "tiermem": Method("tiermem", tiermem),
+    "as-written": Method(
+        "tiermem, words as they are", partial(tiermem, retrieval={"spelling": False})
+    ),
     "no-metadata": Method("tiermem, no metadata", partial(tiermem, metadata=False)),
     "weighted-sum": Method("tiermem, weighted sum", partial(tiermem, preset="weighted-sum")),
     "vector": Method("vector alone", partial(tiermem, metadata=False, preset="vector")),
@@ -159,6 +163,7 @@ METHODS = {
         "keyword alone (ours)", partial(tiermem, metadata=False, retrieval={"mode": "keyword"})
     ),
     "minilm": Method("tiermem, minilm", partial(tiermem, embedder={"provider": "minilm"})),
+    "quality": Method("tiermem, preset quality", partial(tiermem, preset="quality")),
     "bm25s": Method("keyword alone (bm25s)", bm25s, ours=False),
     "mem0": Method("plain mem0", mem0, ours=False),
 }
@@ -232,6 +237,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--merged", action="store_true", help="one agent has the memories of all conversations"
     )
+    parser.add_argument(
+        "--misspelt",
+        metavar="SHARE",
+        type=float,
+        default=0.0,
+        help="this share of the questions' words has a slip, by a seed",
+    )
+    parser.add_argument(
+        "--nicknames", action="store_true", help="the questions name speakers by nicknames"
+    )
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--json", metavar="OUT", type=Path, help="also write a JSON file")
     options = parser.parse_args(arguments)
@@ -242,6 +257,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if options.merged:
         conversations = [locomo.merged(conversations)]
+    if options.misspelt or options.nicknames:
+        conversations = misspelt.questions_of(conversations, options.misspelt, options.nicknames)
     results: dict[str, Result] = {}
     for name in options.methods:
         method = METHODS[name]

@@ -27,7 +27,7 @@ FIXED = {
     "config/packaged.py": {"_read"},
     "config/profiles.py": {"profile"},
     "simulation/policies/clients.py": {"_loaded"},
-    "storage/embedding.py": {"_weights"},
+    "storage/embedding.py": {"_weights", "_tokenizer", "_known_words"},
     "storage/minilm.py": {"_model"},
     "storage/mem0/package.py": {"_both"},
     "storage/mem0/store.py": {"_modules_in"},

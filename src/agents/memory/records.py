@@ -273,6 +273,8 @@ class Explanation(NamedTuple):
     """What ``min_score`` is compared with, as in :class:`Hit`; None if it was not."""
     relevance_probability: float | None = None
     """As in :class:`Hit`; None for memories that the search does not see, and of a blank query."""
+    note: str = ""
+    """As in :class:`Hits`, the same for all memories: which words were read as other ones."""
 
 
 class Hits(list[Hit]):
@@ -280,7 +282,8 @@ class Hits(list[Hit]):
 
     ``pinned_left_out`` holds the pinned memories that had no room in the token budget, oldest pin
     first. It is empty unless the pinned memories alone exceed the budget. ``note`` is empty, or
-    says what the search could not do: without a vector of the query, it compares words alone.
+    says which words of the query were read as other ones, and what the search could not do: without
+    a vector of the query, it compares words alone.
     """
 
     pinned_left_out: tuple[Memory, ...] = ()

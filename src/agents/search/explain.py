@@ -4,7 +4,7 @@ What was given comes from the search itself; this module only finds the reasons.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ def explained(
     parts, chances = _parts(seen.block, seen.queries, seen.hidden)
     rows: dict[int, Explanation] = {}
     trust_in = _full_trust if weigher is None else weigher.of
+    note = "" if seen.queries is None else seen.queries.told(0)
 
     def tell(hits: Iterable[Hit], reason: Callable[[Memory], str]) -> None:
         for hit in hits:
@@ -68,14 +69,14 @@ def explained(
             if number not in rows:
                 place = len(rows) + 1 if why in _GIVEN else None
                 own, trust = parts.get(number), trust_in(hit.memory)
-                rest: tuple[float, ...] = ()
+                rest: tuple[Any, ...] = ()
                 if own is not None:
                     score = hit.score if trust == 1.0 else own[3]
                     rest = (*own[:3], score - own[2], *own[4:])
                 told = Explanation(*hit[:4], place, why, *rest)
                 chance = chances.get(number)
                 rows[number] = told._replace(
-                    trust=trust, match=hit.match, relevance_probability=chance
+                    trust=trust, match=hit.match, relevance_probability=chance, note=note
                 )
 
     def hidden() -> Iterator[tuple[str, Hit]]:

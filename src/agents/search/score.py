@@ -1,5 +1,6 @@
 """Queries are read as vectors and as words, and score memories, resident or not."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import NamedTuple, Protocol
@@ -25,13 +26,17 @@ from ..rules.ranking import (
     weighted_sum,
     word_weights,
 )
+from ..rules.spelling import Reading, slips, slips_allowed
 from ..rules.weights import Spread
-from ..storage.columns.agent_columns import AgentColumns, Query, Vocabulary
+from ..rules.words import FUNCTION_WORDS
+from ..storage.columns.agent_columns import AgentColumns, KeywordIndex, Query, Vocabulary
 from ..storage.columns.sessions import Sessions
 from ..storage.embedding import (
     CachedEmbedder,
     NoEmbedder,
     Quantised,
+    beside,
+    is_known,
     norm,
     norms,
     products,
@@ -90,6 +95,9 @@ def _take_given(result: Floats, metadata: Sequence[KeptMetadata | None]) -> None
 
 _UNHEARD = np.array([1024.0])
 """The weight of a word that no memory has."""
+_ENDING = 2
+"""Letters by which two forms of one word may differ."""
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 class Wording(NamedTuple):
@@ -144,6 +152,7 @@ class ReadQueries:
         vectors: Quantised,
         wordings: Sequence[Wording | None],
         notes: Mapping[int, str],
+        readings: Mapping[int, Sequence[Reading]],
     ) -> None:
         self._asking = asking
         self.is_plain = asking.is_plain
@@ -154,6 +163,8 @@ class ReadQueries:
         self.vectors = vectors
         self.notes = notes
         """What could not be done, by the place of the query."""
+        self.readings = readings
+        """The words that were read as other ones, by the place of the query."""
 
     def one(self, index: int) -> "ReadQueries":
         """One of the queries alone."""
@@ -165,8 +176,15 @@ class ReadQueries:
             self._texts[part],
             self.vectors[part],
             self._wordings[part],
-            {},
+            {place - index: note for place, note in self.notes.items() if place == index},
+            {place - index: read for place, read in self.readings.items() if place == index},
         )
+
+    def told(self, index: int) -> str:
+        """What is to be told about how a query was read; empty, if it was read as it is."""
+        readings = dict.fromkeys(self.readings.get(index, ()))
+        note = self.notes.get(index)
+        return "; ".join([*map(str, readings), *([note] if note else [])])
 
     def parts(
         self,
@@ -253,6 +271,16 @@ class _Weighted(NamedTuple):
     weights: Floats
 
 
+class _Meant(NamedTuple):
+    """What may be meant by a misspelt word; the least is the likeliest."""
+
+    slips: int
+    fewer: int
+    term: str
+    number: int
+    written: str
+
+
 class QueryReader:
     """Reads queries as vectors and as words, as the settings say."""
 
@@ -271,11 +299,14 @@ class QueryReader:
         self._language = None if settings.stemmer == "none" else settings.stemmer
         self._vocabulary = Vocabulary(self._language)
         is_weighed = settings.sif > 0.0 and settings.mode != "keyword"
-        self._weighs = is_weighed and embedder.is_additive
-        self._leaves_out = is_weighed and not embedder.is_additive
+        self._weighs = is_weighed and embedder.word_dims > 0
+        self._leaves_out = is_weighed and embedder.word_dims < embedder.dims
+        self._reads_names = settings.spelling and settings.mode != "vector"
+        # The words that are known to be spelled right are English.
+        self._spells = self._reads_names and settings.stemmer in ("english", "porter")
         self._words = embedder.words
         by_passage = every.temperature.promote_by == "passage"
-        self._reads_passages = by_passage and embedder.is_additive
+        self._reads_passages = by_passage and embedder.word_dims > 0
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> ReadQueries:
@@ -286,26 +317,35 @@ class QueryReader:
         by_words = self.settings.mode != "vector"
         wordings: list[Wording | None] = [None] * len(texts)
         weighted: list[_Weighted | None] = [None] * len(texts)
-        meant = list(texts)
-        """What is embedded of each query."""
+        texts, meant = list(texts), list(texts)
+        """The queries with the names that are meant, and what is embedded of them."""
+        readings: dict[int, list[Reading]] = {}
         if by_words or self._weighs or self._leaves_out:
             for place, (block, text) in enumerate(zip(blocks, texts, strict=True)):
                 index = block.keywords(self._vocabulary)  # first: it brings in new terms
+                named = self._by_name(block, index, text) if self._reads_names else []
+                if named:
+                    text = texts[place] = meant[place] = _replaced(text, named)
                 query = self._vocabulary.query(text)
                 if not len(query.terms):
                     continue
                 found = index.find(query)
+                misspelt: list[Reading] = []
+                if self._spells:
+                    query, found, misspelt = self._spelled(block, index, query, found)
+                if named or misspelt:
+                    readings[place] = [*(reading for _, reading in named), *misspelt]
                 if by_words:
                     wordings[place] = self._wording(measure(found, query.common), found)
                 if self._weighs and query.words:
                     weights = word_weights(found, index.total, self.settings.sif)
                     weighted[place] = _Weighted(query, weights)
-                if self._leaves_out and (named := everywhere(found)).any():
-                    terms = {query.names[each] for each in named.nonzero()[0].tolist()}
+                if self._leaves_out and (common := everywhere(found)).any():
+                    terms = {query.names[each] for each in common.nonzero()[0].tolist()}
                     meant[place] = self._vocabulary.without(text, terms)
         vectors, notes = self._vectors_of(meant, weighted)
         asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick, self._classic)
-        return ReadQueries(asking, self, blocks, texts, vectors, wordings, notes)
+        return ReadQueries(asking, self, blocks, texts, vectors, wordings, notes, readings)
 
     def plain(self, text: str) -> Quantised:
         """The vector of a text with all its words alike; zeros if it has none."""
@@ -322,6 +362,71 @@ class QueryReader:
         """The number of the speaker whose name is in a query, if there is only one."""
         heard = self._vocabulary.heard
         return sessions.named_in(heard(text), heard)
+
+    def _by_name(
+        self, block: AgentColumns, index: KeywordIndex, text: str
+    ) -> list[tuple[slice, Reading]]:
+        """The nicknames in a query, where they stand, and the names of the speakers meant.
+
+        A nickname that a speaker says, too, may be somebody else's, and stays beside the name.
+        """
+        if block.table.all_plain or not (sessions := block.sessions()).speakers:
+            return []
+        found, words = [], list(_WORD.finditer(text))
+        for match in words:
+            word = match[0]
+            called = sessions.called(word)
+            if called is None or word.casefold() in FUNCTION_WORDS:
+                continue
+            name, speaker = called
+            if any(other[0].casefold() == name.casefold() for other in words):
+                continue
+            number = self._vocabulary.number_of(word)
+            memories = index.having(number)
+            is_new = not len(memories)
+            if word[0].isupper() or (is_new and not is_known(word)):
+                meant = f"{word} {name}" if sessions.said(memories, speaker) else name
+                found.append((slice(*match.span()), Reading(word, meant)))
+        return found
+
+    def _spelled(
+        self, block: AgentColumns, index: KeywordIndex, query: Query, found: Matches
+    ) -> tuple[Query, Matches, list[Reading]]:
+        """A query with the nearest terms of the memories for misspelt ones, and its matches."""
+        readings: list[Reading] = []
+        strange = self._vocabulary.strange(query)
+        if not strange:
+            return query, found, readings
+        terms, names = query.terms.copy(), list(query.names)
+        for place, written in strange.items():
+            if query.common[place] or (found.terms == place).any():
+                continue
+            meant = self._meant(block, index, written, names[place])
+            if meant is not None and meant.number not in terms:
+                readings.append(Reading(written, meant.written))
+                terms[place], names[place] = meant.number, meant.term
+        if readings:
+            query = query._replace(terms=terms, names=tuple(names))
+            found = index.find(query)
+        return query, found, readings
+
+    def _meant(
+        self, block: AgentColumns, index: KeywordIndex, written: str, term: str
+    ) -> "_Meant | None":
+        """The term of the memories that was meant by a word: the fewest slips, then the most
+        memories."""
+        vocabulary, most = self._vocabulary, slips_allowed(written)
+        found = []
+        for near in vocabulary.near(term, most):
+            memories = index.having(near.number)
+            if len(memories):
+                (text,) = block.contents([int(memories[0])])
+                theirs = vocabulary.written(text, near.term)
+                # Stems may be near where the words are not, as those of tasting and tart.
+                between = most + _ENDING
+                if slips(written.casefold(), theirs.casefold(), between) <= between:
+                    found.append(_Meant(near.slips, -len(memories), near.term, near.number, theirs))
+        return min(found, default=None)
 
     def _wording(self, by: Measure, matches: Matches) -> Wording:
         settings = self.settings
@@ -354,18 +459,29 @@ class QueryReader:
     def _embedded(self, texts: Sequence[str], weighted: Sequence[_Weighted | None]) -> Quantised:
         if not self._weighs:
             return self._embedder.encode_queries(texts)
-        dims = self._embedder.dims
+        dims, word_dims = self._embedder.dims, self._embedder.word_dims
         plain = [index for index, each in enumerate(weighted) if each is None]
         words = self._words.of([each.query.words for each in weighted if each is not None])
-        rows = np.zeros((len(texts), dims))
+        rows = np.zeros((len(texts), word_dims))
         for index, each in enumerate(weighted):
             if each is not None:
                 weights = np.concatenate([each.weights, _UNHEARD])[each.query.places]
                 rows[index] = weights @ next(words)
-        vectors = quantise(rows, dims, len(texts))
-        if plain:
+        vectors = quantise(rows, word_dims, len(texts))
+        if word_dims < dims:
+            whole = self._embedder.encode_queries(texts)
+            vectors = quantise(beside(vectors, whole[:, word_dims:]), dims, len(texts))
+            vectors[plain] = whole[plain]
+        elif plain:
             vectors[plain] = self._embedder.encode_queries([texts[index] for index in plain])
         return vectors
+
+
+def _replaced(text: str, named: Sequence[tuple[slice, Reading]]) -> str:
+    """The text with what is meant in place of these words."""
+    for place, reading in reversed(named):
+        text = text[: place.start] + reading.meant + text[place.stop :]
+    return text
 
 
 # Vectors and hits

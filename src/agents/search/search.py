@@ -98,11 +98,13 @@ class Search:
         scopes = self._scopes(request, blocks)
         results: list[Hits] = [Hits()] * len(blocks)
         accesses: list[Accesses] | None = None
+        told = {place: queries.told(place) for place in [*queries.notes, *queries.readings]}
         if request.with_cold:
             for index, i in enumerate(worded):
                 block, own = self._with_cold(read, index, may_sync)
                 (scope,) = self._scopes(request, [block])
                 results[i] = self._alone(block, own, request.limit, scope, i, bare=False)[0]
+                told[index] = own.told(0)
         elif len(worded) == 1:  # as for every caller but a simulation
             (place,) = worded
             results[place], access = self._alone(
@@ -122,7 +124,7 @@ class Search:
                 self._fitted(hits, pinned_in(block, scope), request.budget)
                 for hits, block, scope in zip(results, blocks, scopes, strict=True)
             ]
-        for place, note in queries.notes.items():
+        for place, note in told.items():
             results[worded[place]].note = note
         if request.budget is not None or len({*request.agents}) < len(blocks):
             accesses = None  # the budget left some out, or a search gave a memory again

@@ -42,6 +42,8 @@ _LONGEST_WORD = 40
 """Letters of a word that may be remembered as met; a longer word hardly comes again."""
 _WORDS_AT_ONCE = 1 << 10
 """How many words are summed together: their vectors stay in the processor's cache."""
+_SPACE = "\u2581"
+"""Stands for a space in a token."""
 QUERY = "\0"
 """Stands before a query where its vector is another one than that of a text: no text has it."""
 _LETTERS_EACH = 256
@@ -97,8 +99,8 @@ class OfflineEmbedder:
     def words(text: str) -> list[str] | None:
         """The words between the spaces of a text, if their vectors sum to the text's."""
         # No token has a space behind a letter, so no token reaches from one word into the next.
-        # Runs of spaces are tokens, and so is "<s>"; "\u2581" stands for a space.
-        if "<" in text or "\u2581" in text:
+        # Runs of spaces are tokens, and so is "<s>".
+        if "<" in text or _SPACE in text:
             return None
         words = text.split(" ")
         return None if "" in words else words
@@ -173,19 +175,34 @@ def as_embedder(given: object) -> Embedder:
 @functools.cache
 def _weights() -> tuple[Callable[[list[str]], Any], "_Table"]:
     """What turns texts into tokens, and a vector for each token; read when first needed."""
+    folder, tokenizer = _tokenizer()
+    with _usable():
+        from safetensors.numpy import load_file
+
+        weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
+    return encoder(tokenizer), _Table(weights["embedding.weight"])
+
+
+@functools.cache
+def _tokenizer() -> tuple[Path, Any]:
+    """The folder of the offline embedder's package, and its tokenizer."""
     # Found, not imported: the package's own code would set up logging for the whole process.
-    try:
+    with _usable():
         spec = importlib.util.find_spec("wordllama")
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError("it is not installed", name="wordllama")
-        from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
         folder = Path(spec.origin).parent
-        weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
-        tokenizer: Any = Tokenizer.from_file(
-            str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
-        )
+        file = folder / "tokenizers" / "l2_supercat_tokenizer_config.json"
+        return folder, Tokenizer.from_file(str(file))
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Inside, what the offline embedder lacks is an :class:`EmbedderError`."""
+    try:
+        yield
     except ImportError as error:
         package = (error.name or "wordllama").partition(".")[0]
         wanted = "wordllama==0.2.2.post0" if package == "wordllama" else package
@@ -198,7 +215,18 @@ def _weights() -> tuple[Callable[[list[str]], Any], "_Table"]:
             f"the offline embedder's weights can't be read ({error})",
             hint="reinstall them with: pip install --force-reinstall wordllama==0.2.2.post0",
         ) from error
-    return encoder(tokenizer), _Table(weights["embedding.weight"])
+
+
+def is_known(word: str) -> bool:
+    """Whether the offline embedder has one token for a word, as for well-known English ones."""
+    known = _known_words()
+    return word in known or word.lower() in known
+
+
+@functools.cache
+def _known_words() -> frozenset[str]:
+    tokens = _tokenizer()[1].get_vocab()
+    return frozenset([token[1:] for token in tokens if token[0] == _SPACE and token[1:].isalpha()])
 
 
 def encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
@@ -362,6 +390,12 @@ def unit(vectors: Quantised) -> NDArray[np.float32]:
     return (vectors / norms(vectors)[:, None]).astype(np.float32)
 
 
+def beside(vectors: Quantised, others: Quantised) -> NDArray[np.float64]:
+    """Both rows side by side, each of length 1: the mean of two cosines is the cosine of these."""
+    parts = [rows / norms(rows)[:, None] for rows in (vectors, others)]
+    return np.concatenate(parts, axis=1)
+
+
 def product_dtype(dims: int) -> type[np.float32] | type[np.float64]:
     """The narrowest float in which products of ``dims`` dimensions stay exact."""
     return np.float32 if dims <= _MAX_DIMS[np.float32] else np.float64
@@ -521,7 +555,11 @@ class CachedEmbedder:
         is_additive = getattr(embedder, "additive", False) and self._embed_queries is None
         self.is_additive = bool(is_additive) and not self._persistent
         self._newest = _Newest(size, self.dims)
-        self.words = WordVectors(embedder)
+        part: Embedder | None = getattr(embedder, "word_part", None)
+        self.words = WordVectors(part or embedder)
+        """The vectors of words, of an embedder that has them."""
+        self.word_dims = part.dims if part else self.dims * self.is_additive
+        """How many of the first numbers of a text's vector are of the sum of its words."""
 
     def encode(self, texts: Sequence[str]) -> Quantised:
         """One row of whole numbers per text."""

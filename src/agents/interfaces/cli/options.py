@@ -39,8 +39,8 @@ Preset = Annotated[
         "--preset",
         metavar="NAME",
         help="Settings for a way of working: tiers, hot-warm-cold, hot-cold-session or lifetime; "
-        "or of searching: hybrid, vector or weighted-sum; or a classic agent: generative-agents, "
-        "memorybank or recency.",
+        "or of searching: hybrid, quality, vector or weighted-sum; or a classic agent: "
+        "generative-agents, memorybank or recency.",
     ),
 ]
 Assignments = Annotated[

@@ -5,7 +5,7 @@ index of their words.
 import functools
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
@@ -27,13 +27,15 @@ from ...memory.requests import KeptMetadata, memories_of
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
 from ...rules.ranking import Matches, relevance
+from ...rules.spelling import slips_allowed
 from ...rules.tiers import Occupant, age, axes_of, entered
 from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
-from ..embedding import Quantised
+from ..embedding import Quantised, is_known
 from ..note import Note
 from ..record import MOST_RECALLS
 from .extras import Extras, Holdings, Origins, Standing, TierOrder, first_turn
 from .sessions import Sessions
+from .spellings import Near, Spellings
 from .table import WIDTH, Columns, ResidentTable, with_room
 
 Numbers = NDArray[np.int64]
@@ -111,6 +113,8 @@ class Vocabulary:
         self._spoken: dict[str, Words] = {}
         self._queries: dict[str, tuple[int, Query]] = {}
         self._marks = _NO_MARKS
+        self._spellings = Spellings()
+        self._strange: dict[tuple[str, ...], dict[int, str]] = {}
         self.indexes: WeakSet[KeywordIndex] = WeakSet()
         """The indexes that use the numbers of these terms."""
         self._most = _FEW_TERMS
@@ -126,7 +130,8 @@ class Vocabulary:
 
     def clear(self) -> None:
         """Forget all words; an index that still has this vocabulary is of no use."""
-        for known in (self._terms, self._pieces, self._spoken, self._queries):
+        self._spellings.clear()
+        for known in (self._terms, self._pieces, self._spoken, self._queries, self._strange):
             known.clear()
 
     def terms(self, text: str) -> list[int]:
@@ -178,6 +183,38 @@ class Vocabulary:
                 self._queries.clear()
             self._queries[text] = (len(self._terms), query)
         return query
+
+    def strange(self, query: Query) -> Mapping[int, str]:
+        """The words of a query that are not well known as they are written, by their terms' places.
+
+        They may be misspelt, if no memory has them.
+        """
+        known = self._strange.get(query.names)
+        if known is None:
+            known = {
+                place: word
+                for place, word in zip(query.places.tolist(), query.words, strict=True)
+                if place >= 0 and slips_allowed(word) and word.isalpha() and not is_known(word)
+            }
+            if len(self._strange) >= _MOST_QUERIES:
+                self._strange.clear()
+            self._strange[query.names] = known
+        return known
+
+    def number_of(self, word: str) -> int:
+        """The number of the term of a word; -1 if no memory ever had it."""
+        numbers = [self._terms.get(term, -1) for term in words_of(word, self._stem).terms]
+        return numbers[0] if len(numbers) == 1 else -1
+
+    def written(self, text: str, term: str) -> str:
+        """The first word of a text that has a term, as it is written there."""
+        spoken = words_of(text, self._stem).spoken
+        return next((word for word, its in spoken if its == term), term)
+
+    def near(self, term: str, most: int) -> list[Near]:
+        """The terms of all agents that so many slips make of a term, and that say something."""
+        found = self._spellings.near(term, most, self._terms)
+        return [each for each in found if each.number not in self._common]
 
     def heard(self, text: str) -> set[str]:
         """The terms of a text; new ones are not learned."""
@@ -315,6 +352,12 @@ class KeywordIndex:
         terms -= 1
         memories, counts = self._memories.take(entries), self._counts.take(entries)
         return Matches(terms, memories, counts, self._lengths[: self.size], len(query.terms))
+
+    def having(self, number: int) -> Terms:
+        """The memories that have a term, oldest first."""
+        entries = self._terms[: self._used] == number
+        memories: Terms = self._memories[: self._used][entries]
+        return memories
 
     def contents(self) -> list[list[str]]:
         """The terms of each memory, in order: equal for two indexes of the same memories."""

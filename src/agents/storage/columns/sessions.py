@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ...memory.records import session_of
 from ...memory.requests import KeptMetadata
 from ...rules.ranking import Places
+from ...rules.spelling import is_of_name, may_be_nickname
 from .table import with_room
 
 SPEAKER = "speaker"
@@ -29,7 +30,9 @@ class Sessions:
 
     __slots__ = (
         "_asks",
+        "_by_start",
         "_by_term",
+        "_called",
         "_is_question",
         "_known",
         "_names",
@@ -48,6 +51,10 @@ class Sessions:
         """For each name its number and its terms, by the first of the terms."""
         self._known = 0
         """How many names ``_by_term`` has."""
+        self._by_start: dict[str, list[tuple[str, int]]] = {}
+        """The words of the names with the numbers of their speakers, by their first two letters."""
+        self._called = 0
+        """How many names ``_by_start`` has."""
         self._names: dict[str, int] = {}
         """The number of each session, by name."""
         # These arrays have room to spare.
@@ -92,6 +99,7 @@ class Sessions:
         speakers, names = _renumbered(self._speakers[:size][rows], self.speakers)
         if names != self.speakers:
             self.speakers, self._by_term, self._known = names, {}, 0
+            self._by_start, self._called = {}, 0
         self._take([numbers, speakers, *kept], len(numbers))
 
     def _take(self, columns: Sequence[Any], size: int) -> None:
@@ -139,6 +147,33 @@ class Sessions:
             if terms <= asked
         ]
         return named[0] if len(named) == 1 else None
+
+    def called(self, word: str) -> tuple[str, int] | None:
+        """The name that a word is a nickname of, as it is written, and the number of its speaker.
+
+        None if it is a name itself, or may stand for none or for more than one.
+        """
+        if not may_be_nickname(word):
+            return None
+        if self._called < len(self.speakers):
+            for name, number in islice(self.speakers.items(), self._called, None):
+                for part in filter(str.isalpha, name.split()):
+                    start = part[:2].casefold()
+                    self._by_start.setdefault(start, []).append((part, number))
+            self._called = len(self.speakers)
+        own = word.casefold()
+        found = [
+            (part, number)
+            for part, number in self._by_start.get(own[:2], ())
+            if is_of_name(own, part.casefold())
+        ]
+        if len(found) != 1 or found[0][0].casefold() == own:
+            return None
+        return found[0]
+
+    def said(self, memories: NDArray[np.int32], number: int) -> bool:
+        """Whether this speaker said one of these memories."""
+        return bool((self._speakers[: self.size][memories] == number).any())
 
     def spoken_by(self, number: int) -> NDArray[np.bool_]:
         """Which memories this speaker said."""

@@ -457,7 +457,7 @@ def _objects(values: Sequence[str | KeptMetadata | Traits | None]) -> NDArray[An
     return array
 
 
-_Cell = TypeVar("_Cell", np.int32, np.float32, np.float64)
+_Cell = TypeVar("_Cell", np.int32, np.int64, np.float32, np.float64)
 
 
 def with_room(column: NDArray[_Cell], used: int, needed: int) -> NDArray[_Cell]:

@@ -366,7 +366,7 @@ def _found(folder: Path, pattern: str) -> list[Path]:
 
 
 _STORES = "configs/vector_stores"
-_OWN_EMBEDDERS = {"offline", "minilm", "none"}
+_OWN_EMBEDDERS = {"offline", "minilm", "both", "none"}
 
 
 def check_providers(settings: Settings) -> None:

@@ -275,6 +275,9 @@ def explained(
         }
         for each in shown
     ]
+    note = next((each.note for each in answers), "")
+    if note:
+        say(note, err=True)
     table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
     if len(shown) < len(answers) and not as_json:
         say(f"and {len(answers) - len(shown)} that were not candidates; --all lists them")

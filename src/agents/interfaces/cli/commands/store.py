@@ -81,7 +81,8 @@ def reembed(
     embedder: Annotated[
         str | None,
         Option(
-            metavar="PROVIDER", help="The embedder: offline, minilm, none, or a provider of mem0's."
+            metavar="PROVIDER",
+            help="The embedder: offline, minilm, both, none, or a provider of mem0's.",
         ),
     ] = None,
     dry_run: DryRun = False,
