@@ -39,6 +39,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "vector": {"preset": "vector", "metadata": False},
     "weighted-sum": {"preset": "weighted-sum", "metadata": False},
     "hybrid, minilm": {"embedder": {"provider": "minilm"}},
+    "quality": {"preset": "quality"},
 }
 
 

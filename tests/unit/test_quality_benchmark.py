@@ -508,3 +508,23 @@ def test_a_calibration_error_is_the_distance_of_what_is_said_from_what_is_true()
     features = np.array([[0.0], [0.0], [1.0], [1.0]])
     weights = probability.fit(features, np.array([0.0, 0.0, 1.0, 1.0]), np.full(4, 1000.0))
     assert probability.apply(weights, features).round().tolist() == [0, 0, 1, 1]
+
+
+# Questions as people type them
+
+
+def test_the_same_questions_get_the_same_slips_and_names_become_nicknames(locomo: Any) -> None:
+    misspelt = _benchmark("misspelt")
+    conversations = locomo.read(DIALOGUES, Path("data"))
+    question = conversations[0].questions[0]
+    asked = question._replace(text="Why did Ines repair the tractor, and did Tomas help with it?")
+    changed = [conversations[0]._replace(questions=[asked])]
+    texts = [misspelt.questions_of(changed, 1.0, True)[0].questions[0].text for _ in range(2)]
+    assert texts[0] == texts[1]
+    words = texts[0].split()
+    assert [words[place] for place in (0, 1, 2, 4, 6, 7, 8)] == [
+        *("Why", "did", "Inessy", "the", "and", "did", "Toma")
+    ]
+    assert "repair" not in words
+    assert "tractor," not in words
+    assert misspelt.questions_of(changed, 0.0, False) == changed

@@ -279,6 +279,7 @@ class _Meant(NamedTuple):
     term: str
     number: int
     written: str
+    instead_of: str
 
 
 class QueryReader:
@@ -372,14 +373,15 @@ class QueryReader:
         """
         if block.table.all_plain or not (sessions := block.sessions()).speakers:
             return []
-        found, words = [], list(_WORD.finditer(text))
-        for match in words:
+        starts, found = sessions.may_name(), []
+        may_name = [match for match in _WORD.finditer(text) if match[0][:2].casefold() in starts]
+        for match in may_name:
             word = match[0]
             called = sessions.called(word)
             if called is None or word.casefold() in FUNCTION_WORDS:
                 continue
             name, speaker = called
-            if any(other[0].casefold() == name.casefold() for other in words):
+            if any(other[0].casefold() == name.casefold() for other in may_name):
                 continue
             number = self._vocabulary.number_of(word)
             memories = index.having(number)
@@ -393,22 +395,21 @@ class QueryReader:
         self, block: AgentColumns, index: KeywordIndex, query: Query, found: Matches
     ) -> tuple[Query, Matches, list[Reading]]:
         """A query with the nearest terms of the memories for misspelt ones, and its matches."""
-        readings: list[Reading] = []
-        strange = self._vocabulary.strange(query)
-        if not strange:
-            return query, found, readings
+        read_as: dict[int, _Meant] = {}
+        for place, written in self._vocabulary.strange(query).items():
+            if not query.common[place] and not (found.terms == place).any():
+                meant = self._meant(block, index, written, query.names[place])
+                others = {each.number for each in read_as.values()}.union(query.terms.tolist())
+                if meant is not None and meant.number not in others:
+                    read_as[place] = meant
+        if not read_as:
+            return query, found, []
         terms, names = query.terms.copy(), list(query.names)
-        for place, written in strange.items():
-            if query.common[place] or (found.terms == place).any():
-                continue
-            meant = self._meant(block, index, written, names[place])
-            if meant is not None and meant.number not in terms:
-                readings.append(Reading(written, meant.written))
-                terms[place], names[place] = meant.number, meant.term
-        if readings:
-            query = query._replace(terms=terms, names=tuple(names))
-            found = index.find(query)
-        return query, found, readings
+        for place, meant in read_as.items():
+            terms[place], names[place] = meant.number, meant.term
+        query = query._replace(terms=terms, names=tuple(names))
+        readings = [Reading(meant.instead_of, meant.written) for meant in read_as.values()]
+        return query, index.find(query), readings
 
     def _meant(
         self, block: AgentColumns, index: KeywordIndex, written: str, term: str
@@ -425,7 +426,8 @@ class QueryReader:
                 # Stems may be near where the words are not, as those of tasting and tart.
                 between = most + _ENDING
                 if slips(written.casefold(), theirs.casefold(), between) <= between:
-                    found.append(_Meant(near.slips, -len(memories), near.term, near.number, theirs))
+                    of = near.slips, -len(memories), near.term, near.number
+                    found.append(_Meant(*of, theirs, written))
         return min(found, default=None)
 
     def _wording(self, by: Measure, matches: Matches) -> Wording:

@@ -199,7 +199,7 @@ ERROR: Schema = object_of(
 """The result of an operation that was not done."""
 
 _NOTES = list_of({"type": "string"})
-_NOTE = typed("string", "What could not be done, such as embed the query.")
+_NOTE = typed("string", "How words were read, and what could not be done, such as embed the query.")
 _PATH = typed(
     "string", "A note: MEMORY.md, or memory/NAME.md, or in a folder.", minLength=1, maxLength=512
 )

@@ -76,6 +76,16 @@ def test_the_nearest_word_is_meant_and_of_these_the_one_that_more_memories_have(
     assert alice.search("flouer", 1).note == "read “flouer” as “flour”"
 
 
+def test_a_word_counts_once_however_often_it_is_misspelt(make: Make) -> None:
+    alice = make(retrieval={"mode": "keyword"})
+    alice.add_many([*SMALL_TALK, LAKE])
+    once = alice.search("perch restaurant", 1)[0].score
+    assert alice.search("perch restaurant restuarant", 1).note == ""
+    twice = alice.search("perch restarant restuarant", 1)
+    assert twice.note == "read “restarant” as “restaurant”"
+    assert 0.5 < twice[0].score < once
+
+
 def test_other_agents_decide_nothing() -> None:
     with MemoryBank.ephemeral(retrieval={"mode": "keyword"}) as bank:
         alice, bob = bank.agent("alice"), bank.agent("bob")

@@ -148,6 +148,15 @@ class Sessions:
         ]
         return named[0] if len(named) == 1 else None
 
+    def may_name(self) -> Mapping[str, list[tuple[str, int]]]:
+        """The words of the speakers' names with their numbers, by the first two letters."""
+        if self._called < len(self.speakers):
+            for name, number in islice(self.speakers.items(), self._called, None):
+                for part in filter(str.isalpha, name.split()):
+                    self._by_start.setdefault(part[:2].casefold(), []).append((part, number))
+            self._called = len(self.speakers)
+        return self._by_start
+
     def called(self, word: str) -> tuple[str, int] | None:
         """The name that a word is a nickname of, as it is written, and the number of its speaker.
 
@@ -155,18 +164,9 @@ class Sessions:
         """
         if not may_be_nickname(word):
             return None
-        if self._called < len(self.speakers):
-            for name, number in islice(self.speakers.items(), self._called, None):
-                for part in filter(str.isalpha, name.split()):
-                    start = part[:2].casefold()
-                    self._by_start.setdefault(start, []).append((part, number))
-            self._called = len(self.speakers)
         own = word.casefold()
-        found = [
-            (part, number)
-            for part, number in self._by_start.get(own[:2], ())
-            if is_of_name(own, part.casefold())
-        ]
+        near = self.may_name().get(own[:2], ())
+        found = [(part, number) for part, number in near if is_of_name(own, part.casefold())]
         if len(found) != 1 or found[0][0].casefold() == own:
             return None
         return found[0]
