@@ -36,7 +36,7 @@ from tiermem.config.settings import Settings
 from tiermem.simulation import Run
 from tiermem.simulation.effects import effect
 from tiermem.simulation.effects.experiment import Arm, Pair, figures
-from tiermem.simulation.runs.branch import apply_edits
+from tiermem.simulation.runs.edits import apply_edits
 from tiermem.simulation.tick.branch_rules import BranchRules
 from tiermem.simulation.tick.loop import Loop
 

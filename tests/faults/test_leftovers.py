@@ -42,7 +42,7 @@ replace_file(target, b"half")
 """
 PURPOSES = [
     ["doctor"], ["salvage"], ["adopt"], ["effect"], ["inspector"], ["mem0"], ["store"],
-    ["laws"], ["ray", "tm-"],
+    ["laws"], ["run"], ["branch"], ["ray", "tm-"],
 ]  # fmt: skip
 
 
