@@ -1,6 +1,5 @@
 """Queries are read as vectors and as words, and score memories, resident or not."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import NamedTuple, Protocol
@@ -26,7 +25,7 @@ from ..rules.ranking import (
     weighted_sum,
     word_weights,
 )
-from ..rules.spelling import Reading, slips, slips_allowed
+from ..rules.spelling import Reading, slips_allowed
 from ..rules.weights import Spread
 from ..rules.words import FUNCTION_WORDS
 from ..storage.columns.agent_columns import AgentColumns, KeywordIndex, Query, Vocabulary
@@ -97,7 +96,6 @@ _UNHEARD = np.array([1024.0])
 """The weight of a word that no memory has."""
 _ENDING = 2
 """Letters by which two forms of one word may differ."""
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 class Wording(NamedTuple):
@@ -374,7 +372,8 @@ class QueryReader:
         if block.table.all_plain or not (sessions := block.sessions()).speakers:
             return []
         starts, found = sessions.may_name(), []
-        may_name = [match for match in _WORD.finditer(text) if match[0][:2].casefold() in starts]
+        words = self._vocabulary.words_in(text)
+        may_name = [match for match in words if match[0][:2].casefold() in starts]
         for match in may_name:
             word = match[0]
             called = sessions.called(word)
@@ -425,7 +424,7 @@ class QueryReader:
                 theirs = vocabulary.written(text, near.term)
                 # Stems may be near where the words are not, as those of tasting and tart.
                 between = most + _ENDING
-                if slips(written.casefold(), theirs.casefold(), between) <= between:
+                if vocabulary.apart(written, theirs, between) <= between:
                     of = near.slips, -len(memories), near.term, near.number
                     found.append(_Meant(*of, theirs, written))
         return min(found, default=None)

@@ -3,10 +3,12 @@ index of their words.
 """
 
 import functools
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
+from re import Match
 from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
@@ -27,7 +29,7 @@ from ...memory.requests import KeptMetadata, memories_of
 from ...memory.sources import OF_A_MEMORY
 from ...memory.tiers import Temperature, Tier
 from ...rules.ranking import Matches, relevance
-from ...rules.spelling import slips_allowed
+from ...rules.spelling import slips, slips_allowed
 from ...rules.tiers import Occupant, age, axes_of, entered
 from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
 from ..embedding import Quantised, is_known
@@ -60,6 +62,7 @@ NUMBERS = 9
 
 _MOST_TERMS = 255
 """A query is searched by its first different terms, up to this many."""
+_WORD = re.compile(r"[^\W\d_]+")
 _MOST_PIECES = 100_000
 _LONGEST_PIECE = 40
 _MOST_QUERIES, _LONGEST_QUERY = 4096, 1000
@@ -115,6 +118,8 @@ class Vocabulary:
         self._marks = _NO_MARKS
         self._spellings = Spellings()
         self._strange: dict[tuple[str, ...], dict[int, str]] = {}
+        self._in_queries: dict[str, list[Match[str]]] = {}
+        self._apart: dict[tuple[str, str, int], int] = {}
         self.indexes: WeakSet[KeywordIndex] = WeakSet()
         """The indexes that use the numbers of these terms."""
         self._most = _FEW_TERMS
@@ -131,7 +136,10 @@ class Vocabulary:
     def clear(self) -> None:
         """Forget all words; an index that still has this vocabulary is of no use."""
         self._spellings.clear()
-        for known in (self._terms, self._pieces, self._spoken, self._queries, self._strange):
+        for known in (
+            self._terms, self._pieces, self._spoken, self._queries, self._strange,
+            self._in_queries, self._apart,
+        ):  # fmt: skip
             known.clear()
 
     def terms(self, text: str) -> list[int]:
@@ -208,8 +216,32 @@ class Vocabulary:
 
     def written(self, text: str, term: str) -> str:
         """The first word of a text that has a term, as it is written there."""
-        spoken = words_of(text, self._stem).spoken
-        return next((word for word, its in spoken if its == term), term)
+        for piece in text.split():
+            found = self._spoken.get(piece) or self._hear(piece)
+            if term in found.terms:
+                return next((word for word, its in found.spoken if its == term), term)
+        return term
+
+    def apart(self, word: str, other: str, most: int) -> int:
+        """How many slips lie between two words, whatever their capitals; ``most + 1``: more."""
+        found = self._apart.get((word, other, most))
+        if found is None:
+            found = slips(word.casefold(), other.casefold(), most)
+            if len(self._apart) >= _MOST_QUERIES:
+                self._apart.clear()
+            self._apart[word, other, most] = found
+        return found
+
+    def words_in(self, query: str) -> list[Match[str]]:
+        """The words of a query, and where they stand."""
+        found = self._in_queries.get(query)
+        if found is None:
+            found = list(_WORD.finditer(query))
+            if len(query) <= _LONGEST_QUERY:
+                if len(self._in_queries) >= _MOST_QUERIES:
+                    self._in_queries.clear()
+                self._in_queries[query] = found
+        return found
 
     def near(self, term: str, most: int) -> list[Near]:
         """The terms of all agents that so many slips make of a term, and that say something."""
