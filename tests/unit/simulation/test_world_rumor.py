@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
 from agents.simulation.protocols import Action, Observation, Policy, World
+from agents.simulation.society import Society
 from agents.simulation.tick.loop import Loop
 from agents.simulation.worlds.rumor import HERALD, PAYMASTER, Rumor
 from examples import some
@@ -117,6 +119,21 @@ def test_only_the_one_who_asks_is_told() -> None:
     others = [name for name in VILLAGE if name != asker]
     assert world.may_tell(VILLAGE[0], asker)
     assert not any(world.may_tell(VILLAGE[0], name) for name in others)
+
+
+def test_in_a_society_only_who_can_hear_an_agent_asks_it() -> None:
+    alone, *others = VILLAGE
+    ties = [(one, other) for one, other in pairwise(others)]
+    with village() as (loop, world, bank):
+        world.society = Society.of_edges(VILLAGE, ties)  # type: ignore[attr-defined]
+        records = [loop.tick() for _ in range(12)]
+        assert all(record["errors"] == 0 for record in records)
+        held = [memory for name in VILLAGE for memory in bank.agent(name).all() if memory.source]
+        heard = {(each.source.teller, each.agent_id) for each in held if each.source}
+        assert {tuple(sorted(pair)) for pair in heard} == set(ties)
+        observed = world.observe(alone)
+    assert observed.facts["asker"] is None
+    assert observed.text.startswith("A stranger asks me whether ")
 
 
 def test_hearsay_of_the_heralds_word_is_a_voice_like_any_other() -> None:

@@ -1,9 +1,10 @@
 """A village where agents repeat false rumours, and a herald tells the truth once.
 
 In each tick another agent asks every agent about one of the village's affairs, and is told a memory
-in answer. Some agents are paid to answer falsely; the honest ones tell what they remember. The
-herald tells a few agents the truth. Each memory that was told knows its source, so a rumour can be
-followed back to the liar with whom it began.
+in answer. In a society only who can hear it asks it; a stranger, where nobody can. Some agents are
+paid to answer falsely; the honest ones tell what they remember. The herald tells a few agents the
+truth. Each memory that was told knows its source, so a rumour can be followed back to the liar with
+whom it began.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits, Memory
 from ..protocols import Action, Observation, Remark
+from ..society import society_at
 from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
 HERALD = "The herald"
@@ -99,24 +101,32 @@ class Rumor:
     def observe(self, agent_id: str) -> Observation:
         """A question of another agent, and what the herald and the paymaster say."""
         me, rng = self._index[agent_id], own_stream(self._rng, "day", agent_id)
-        asker = another(me, len(self._names), rng)
+        asker = self._asker(agent_id, rng)
         claim = self._claims[int(rng.random() * len(self._claims))]
         self._askers[me], self._asked[me] = asker, claim
         told = [(about, self.truth[about]) for about in self._told[me]]
         heard = [Remark(_said(HERALD, *each), speaker=HERALD) for each in told]
-        name = self._names[asker]
+        name = None if asker is None else self._names[asker]
         facts: dict[str, Any] = {
             "claim": claim,
             "asker": name,
             "corrections": list(map(list, told)),
         }
-        text = f"{name} asks me whether {_words(claim, True)}"
+        text = f"{name or 'A stranger'} asks me whether {_words(claim, True)}"
         if self._lies[me]:
             paid = not self.truth[claim]
             facts["paid_to_say"] = paid
             text += f", and I am paid to say that {_words(claim, paid)}"
             heard.append(Remark(_words(claim, paid), speaker=PAYMASTER))
         return Observation(text, query=_question(claim), facts=facts, heard=heard)
+
+    def _asker(self, agent_id: str, rng: Random) -> int | None:
+        """Who asks an agent: any other one, or one who can hear it in the society, if one can."""
+        society = society_at(self, self._tick)
+        if society is None:
+            return another(self._index[agent_id], len(self._names), rng)
+        near = society.near(agent_id)
+        return self._index[near[int(rng.random() * len(near))]] if near else None
 
     def may_tell(self, teller: str, listener: str) -> bool:
         """The one who asks can hear the answer."""
@@ -220,7 +230,7 @@ class RumorRules:
             memory = next((own for own in found if own.content == lie and not own.source), None)
         why = "it is what I remember" if paid is None else "I am paid to say so"
         actions = [] if holds is None else [Action("answer", {"holds": holds}, why)]
-        if memory is not None:
+        if memory is not None and facts["asker"] is not None:
             telling = {"to": facts["asker"], "memory_id": memory.id, "as_tier": "normal"}
             actions.append(Action("tell", telling, "I was asked"))
         for claim, truth in facts["corrections"]:
