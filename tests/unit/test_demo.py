@@ -28,7 +28,7 @@ def rows_in(text: str) -> list[list[str]]:
 SCENARIOS = [
     path
     for path in sorted((ROOT / "simulations").glob("*.yaml"))
-    if not path.stem.endswith(("sweep", "classics", "llm"))
+    if not path.stem.endswith(("sweep", "classics", "llm", "society"))
     and path.stem not in ("helping", "minority")  # of papers in which agents remember more or less
 ]
 
