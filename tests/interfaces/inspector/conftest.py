@@ -23,6 +23,15 @@ def rumor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inspected") / "small_world"
+    society = {"graph": "watts_strogatz", "k": 4, "p": 0.1}
+    return make_run(
+        folder, "rumor", 12, agents=9, society=society, world_options={"liars": 1, "claims": 3}
+    )
+
+
+@pytest.fixture(scope="session")
 def wells(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_wells(tmp_path_factory.mktemp("inspected"))
 

@@ -14,8 +14,8 @@ from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.inspection import Inspection
-from agents.interfaces.inspector.parameters import CantTell, WrongParameter
-from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES
+from agents.interfaces.inspector.parameters import CantTell, NotThere, WrongParameter
+from agents.memory.tiers import RETENTION_NAMES, TEMPERATURE_NAMES, TIER_NAMES, Tier
 from agents.simulation.kept_ticks import ticks_of
 from agents.simulation.policies.cassette import Cassette
 from agents.simulation.runs.record import past_bank
@@ -42,7 +42,8 @@ def test_about_names_the_run_its_agents_and_its_numbers(site: Inspection, market
     assert run["agents"] == AGENTS
     assert (run["first_tick"], run["last_tick"], run["is_finished"]) == (0, 40, True)
     assert run["metrics"] == ["loss", "loss_tick", "welfare", "trades", "scams"]
-    assert run["per_agent"] == ["loss", "wealth", "memories", "retrievals", "actions", "refusals"]
+    counted = ["retrievals", "actions", "refusals"]
+    assert run["per_agent"] == ["loss", "wealth", "memories", "pinned or critical", *counted]
     assert run["has_decisions"] is True
     assert run["damaged"] is None
 
@@ -444,3 +445,50 @@ def test_the_population_has_the_society_of_the_tick(tmp_path: Path) -> None:
 def test_a_run_without_a_society_has_none_in_its_population(rumor: Path) -> None:
     with looked_at(rumor) as site:
         assert ask(site, "population", tick=3)["society"] is None
+
+
+def test_the_numbers_of_a_tick_are_those_of_the_map_with_the_range_of_all_ticks(
+    site: Inspection,
+) -> None:
+    for name in ask(site, "about")["runs"][0]["per_agent"]:
+        found = ask(site, "numbers", of=name, tick=17)
+        heat = ask(site, "heat", of=name)
+        column = heat["ticks"].index(17)
+        known = [value for row in heat["values"] for value in row if value is not None]
+        assert found == {
+            "of": name, "tick": 17, "low": min(known), "high": max(known),
+            "agents": heat["agents"], "values": [row[column] for row in heat["values"]],
+        }  # fmt: skip
+    with pytest.raises(NotThere, match="no number of an agent is called 'hope'"):
+        ask(site, "numbers", of="hope", tick=17)
+
+
+def test_the_share_that_is_pinned_or_critical_is_that_of_the_memories_of_the_tick(
+    tmp_path: Path,
+) -> None:
+    with MemoryBank.open(
+        tmp_path / "bank", storage={"sync": "manual"}, memory={"max_pinned": 2, "max_critical": 1}
+    ) as bank:
+        alice, bob = bank.agent("alice"), bank.agent("bob")
+        rules = [alice.add(f"rule {number}", "pinned").id for number in range(3)]
+        bank.group("guild", ["alice", "bob"]).post("bob", "the mill burns")
+        bank.advance(1)
+        alice.add("it may matter")
+        alice.delete(rules[0])
+        bank.advance(2)
+        alice.update(rules[0], retention="active")
+        alice.unpin(rules[2])
+        alice.add("it is so", "critical")
+        bob.add("the weather is fine")
+        bank.advance(5)
+        alice.delete(rules[2])
+    with looked_at(tmp_path / "bank") as site:
+        for tick in range(6):  # nothing happens in ticks 3 and 4
+            found = ask(site, "numbers", of="pinned or critical", tick=tick)
+            with MemoryBank.at(tmp_path / "bank", tick) as past:
+                held = [[each.tier for each in past.agent(name).all()] for name in ("alice", "bob")]
+            shares = [
+                sum(tier <= Tier.CRITICAL for tier in own) / len(own) if own else None
+                for own in held
+            ]
+            assert (found["agents"], found["values"]) == (["alice", "bob"], shares), tick

@@ -151,6 +151,7 @@ _HOSTILE = (
 _KEYS = {
     "series": ("run",),
     "heat": ("of", "offset", "limit"),
+    "numbers": ("of", "tick"),
     "tick": ("tick", "agent", "offset"),
     "agent": ("agent", "tick"),
     "memories": ("offset",),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browsers import Browser, served
-from inspected_sites import SIMULATIONS, looked_at, make_run
+from inspected_sites import SIMULATIONS, ask, looked_at, make_run
 
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
@@ -442,3 +442,51 @@ def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
         browser.shows(".failed", "the sweep has no run 'nothing'")
         browser.driver.back()
         browser.shows(".frame[data-view=sweep] #grid")
+
+
+@pytest.mark.slow
+def test_agents_of_the_population_have_the_colours_of_a_number_in_the_tick(
+    browser: Browser, small_world: Path, tmp_path: Path
+) -> None:
+    with looked_at(small_world) as site:
+        found = {
+            (of, tick): ask(site, "numbers", of=of, tick=tick)
+            for of in ("accuracy", "pinned or critical")
+            for tick in (4, 12)
+        }
+        write_export(site, tmp_path / "run.html")
+    fills = "return [...document.querySelectorAll('.node circle')].map((one) => one.style.fill)"
+    with served(small_world) as address:
+        for page in (address, (tmp_path / "run.html").as_uri()):
+            browser.open(page, "#/population?t=12")
+            browser.shows(".circle .node")
+            assert set(browser.run(fills)) == {""}
+            browser.click("#beliefs li button")
+            browser.shows(".colours .holds", "holds the belief")
+            browser.click("#beliefs li button")
+            for (of, tick), given in found.items():
+                browser.choose("#colour-by", of)
+                browser.choose("#tick", str(tick))
+                browser.shows(f".colours[data-of='{of}'][data-tick='{tick}']")
+                said = browser.all(".node title")
+                colours = browser.run(fills)
+                for agent, value, title, colour in zip(
+                    given["agents"], given["values"], said, colours, strict=True
+                ):
+                    shown = "–" if value is None else f"{value:.4g}"
+                    assert title.startswith(f"{agent}, {of} {shown} in tick {tick}:")
+                    ends = {given["low"]: "rgb(0, 34, 78)", given["high"]: "rgb(254, 232, 56)"}
+                    assert value in ends or value is None or colour not in ends.values()
+                    assert colour == ends.get(value, "" if value is None else colour)
+                scale = [f"{given[end]:.4g}" for end in ("low", "high")]
+                assert browser.all(".colours .heat-scale > span:not(.ramp, .soft)") == scale
+            browser.click("#colour-range")
+            known = [value for value in given["values"] if value is not None]
+            browser.shows(".colours .heat-scale", f"{max(known):.4g}")
+            until("the address has it", lambda: "range=tick" in browser.hash)
+            lightest = browser.run(fills)[given["values"].index(max(known))]
+            assert lightest == "rgb(254, 232, 56)"
+            browser.choose("#colour-by", "")
+            browser.shows(".colours", "Choose a belief")
+            assert set(browser.run(fills)) == {""}
+            assert browser.complaints() == []

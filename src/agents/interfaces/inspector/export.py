@@ -192,7 +192,8 @@ def _of_run(
             yield _asked(inspection, "costs", run=number)
     deeds = deed_rows(run, run.slices.deeds_in(ticks))
     yield _key("deeds", run=number)[0], {"rows": deeds}
-    for name in run.about()["per_agent"]:
+    names = run.about()["per_agent"]
+    for name in names:
         key, given = _key("heat", of=name, run=number)
         yield key, heat(run, Parameters({**given, "limit": str(_MOST_ROWS)}), _MOST_ROWS)
     for agent in _owners(run):
@@ -204,6 +205,8 @@ def _of_run(
     for tick in ticks:
         key, given = _key("tick", run=number, tick=tick)
         yield key, happened(run, Parameters(given))
+        for name in names:
+            yield _asked(inspection, "numbers", of=name, run=number, tick=tick)
         with suppress(NotInstalled):  # the page says that the file lacks it
             yield _asked(inspection, "population", run=number, tick=tick)
     most = _MOST_LIVES // max(1, len(_owners(run)))

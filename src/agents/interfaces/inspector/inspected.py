@@ -31,7 +31,7 @@ from ...storage.journal.journal import Journal
 from ...telling.groups import is_board
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
-from .slices import AGAIN, Progress, Sorted
+from .slices import AGAIN, MATTER, Progress, Sorted
 from .sorting import WorldNumbers
 
 COUNTED = ("retrievals", "actions", "refusals")
@@ -319,7 +319,7 @@ class Inspected:
             damaged = error.why
         if self._held is not None and last > self._held[1]:
             last = self._held[1]
-        names = [*self._world_names, "memories"]
+        names = [*self._world_names, "memories", MATTER]
         if self.is_run:
             names += COUNTED if has_decisions else COUNTED[:1]
         return {

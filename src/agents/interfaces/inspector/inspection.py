@@ -256,6 +256,7 @@ ANSWERS: Mapping[str, Callable[[Inspection, Parameters], dict[str, Any]]] = {
     "series": _of_run(lambda run, _: run.series()),
     "costs": _of_run(run_view.costs),
     "heat": _of_run(run_view.heat),
+    "numbers": _of_run(run_view.numbers),
     "tick": _of_run(run_view.happened),
     "agent": _of_run(agent_view.agent_at),
     "memories": _of_run(agent_view.memories),

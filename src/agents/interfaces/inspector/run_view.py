@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from ...memory.events import Added, Event, VersionReplaced
 from ...memory.records import memory_id
@@ -26,6 +27,7 @@ from .slices import QUERY, Occurrence, deeds_of
 
 _MOST_COLUMNS = 600
 _MOST_ROWS = 1000
+_MOST_NUMBERS = 10_000
 _MOST_FOUND = 1000
 _MOST_WORDS = 200
 _MOST_AGENTS = 200
@@ -140,38 +142,74 @@ def _told(event: Event) -> Iterator[_Row]:
 
 def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:
     """A number of each agent, tick by tick; for many ticks, a column stands for several."""
-    name = given.text("of")
-    if name not in run.about()["per_agent"]:
-        raise NotThere(f"no number of an agent is called {name!r:.60}", hint="see api/about")
-    agents = run.agents
+    name, agents = _number_of(run, given), run.agents
     offset, limit = given.whole("offset", 0), given.whole("limit", 200, most)
     rows = run.slices.ask("SELECT tick, data FROM numbers WHERE name = ? ORDER BY tick", (name,))
     shown = agents[offset : offset + limit]
     ticks, table = [tick for tick, _ in rows], np.full((len(rows), len(shown)), np.nan)
-    columns = np.array(list(map(run.slices.place, shown)), np.int64)
-    least, most_place = columns.min(initial=0), columns.max(initial=0)
-    for place, (_, data) in enumerate(rows):
-        own = np.frombuffer(data, np.float64)
-        if least >= 0 and len(own) > most_place:
-            table[place] = own.take(columns)
-            continue
-        known = (columns >= 0) & (columns < len(own))  # others came later
-        table[place, known] = own[columns[known]]
+    places = _places(run, shown)
+    for row, (_, data) in enumerate(rows):
+        table[row] = _taken(data, places)
     width = -(-len(rows) // _MOST_COLUMNS) or 1
     if width > 1:
         starts = np.arange(0, len(rows), width)
         ends = np.minimum(starts + width, len(rows)) - 1
         ticks = [ticks[end] for end in ends]
         table = np.add.reduceat(table, starts) if name in COUNTED else table[ends]
-    values = [[None if cell != cell else cell for cell in own] for own in table.T.tolist()]
     return {
         "of": name,
         "agents": shown,
         "total": len(agents),
         "ticks": ticks,
         "width": width,
-        "values": values,
+        "values": [_known(own) for own in table.T],
     }
+
+
+def numbers(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """A number of each agent after a tick, and the range that it has in all ticks."""
+    name, tick = _number_of(run, given), run.tick(given)
+    run.need(tick)
+    last, agents = run.need_whole(), run.agents[:_MOST_NUMBERS]
+    ((low, high),) = run.slices.ask(
+        "SELECT min(low), max(high) FROM numbers WHERE name = ? AND tick <= ?", (name, last)
+    )
+    at = "=" if run.is_run else "<="  # a bank without a run skips ticks, and stays as it is
+    rows = run.slices.ask(
+        f"SELECT data FROM numbers WHERE name = ? AND tick {at} ? ORDER BY tick DESC LIMIT 1",  # noqa: S608
+        (name, tick),
+    )
+    values: list[float | None] = [None] * len(agents)
+    for (data,) in rows:
+        values = _known(_taken(data, _places(run, agents)))
+    return {"of": name, "tick": tick, "low": low, "high": high, "agents": agents, "values": values}
+
+
+def _number_of(run: Inspected, given: Parameters) -> str:
+    """The name of the number that is asked for."""
+    name = given.text("of")
+    if name not in run.about()["per_agent"]:
+        raise NotThere(f"no number of an agent is called {name!r:.60}", hint="see api/about")
+    return name
+
+
+def _places(run: Inspected, agents: Sequence[str]) -> NDArray[np.int64]:
+    return np.array(list(map(run.slices.place, agents)), np.int64)
+
+
+def _taken(data: bytes, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The numbers of the agents at some places; nan for those that came later."""
+    own = np.frombuffer(data, np.float64)
+    if places.min(initial=0) >= 0 and len(own) > places.max(initial=0):
+        return own.take(places)
+    known = (places >= 0) & (places < len(own))
+    found = np.full(len(places), np.nan)
+    found[known] = own[places[known]]
+    return found
+
+
+def _known(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
 
 
 # What its language model cost

@@ -40,7 +40,7 @@ CREATE TABLE memories (
     gone INTEGER, kind TEXT NOT NULL, text TEXT, UNIQUE (agent, sequence)
 );
 CREATE TABLE numbers (
-    name TEXT, tick INTEGER, data BLOB NOT NULL, PRIMARY KEY (name, tick)
+    name TEXT, tick INTEGER, low REAL, high REAL, data BLOB NOT NULL, PRIMARY KEY (name, tick)
 ) WITHOUT ROWID;
 CREATE TABLE records (tick INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='trigram');
@@ -58,6 +58,8 @@ _SORTING = "tiermem.interfaces.inspector.sorting"
 AGAIN = "start tiermem inspect again; it may need more memory than there is"
 _TRIGRAM = 3
 """Letters that the index of words needs."""
+MATTER = "pinned or critical"
+"""The number of an agent that says which share of its memories is that."""
 QUERY, ASKED, DID = "query", "asked", "did"
 WHATS = (QUERY, ASKED, DID, *RESULTS[1:])
 

@@ -44,7 +44,7 @@ from ...storage.journal.journal import Journal
 from ...storage.journal.tables import Commit
 from ...telling.groups import is_board
 from .population import population
-from .slices import WHATS, Progress, Slices, deeds_of
+from .slices import MATTER, WHATS, Progress, Slices, deeds_of
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +135,8 @@ class Sorter:
         """For the texts of a study."""
         self._places: dict[str, int] = {}
         self._names: list[str] = []
+        self._boards: list[int] = []
+        """The places of boards: they have no numbers of agents."""
         self._generation = 0
         self._begin()
 
@@ -146,6 +148,8 @@ class Sorter:
         self._size = 0
         self._current: dict[int, float] = {}
         """How many memories each agent has now."""
+        self._matter: dict[int, float] = {}
+        """How many of these are pinned or critical."""
         self._known_deeds: dict[str, int] = {}
         self._beliefs = Beliefs(self._seed, self._agents)
 
@@ -257,6 +261,8 @@ class Sorter:
         if place is None:
             place = self._places[agent] = len(self._names)
             self._names.append(agent)
+            if is_board(agent):
+                self._boards.append(place)
             self._db.execute("INSERT INTO agents VALUES (?, ?)", (place, agent))
         return place
 
@@ -306,12 +312,15 @@ class Sorter:
             self._db.execute(
                 "INSERT INTO words (rowid, text) VALUES (?, ?)", (added.lastrowid, text)
             )
-        self._current[agent] = self._current.get(agent, 0) + 1
+        self._note_held(agent, tier, 1)
 
     def _change(self, agent: int, event: list[Any]) -> None:
         kind, _, which, *rest = event
         numbers = [which] if kind == "tier" else which
         if kind == "tier":
+            for tier in self._tiers(agent, numbers, "IS NULL"):
+                self._note_held(agent, tier, -1)
+                self._note_held(agent, rest[0], 1)
             pinned = int(Tier.PINNED)
             hot, warm = int(Temperature.HOT), int(Temperature.WARM)
             self._db.execute(
@@ -336,11 +345,27 @@ class Sorter:
     def _mark(self, agent: int, numbers: Sequence[int], tick: int | None) -> None:
         """Mark memories as gone since a tick, or as back, and count those that changed."""
         was, sign = ("NOT NULL", 1) if tick is None else ("IS NULL", -1)
-        changed = self._db.executemany(
+        for tier in self._tiers(agent, numbers, was):
+            self._note_held(agent, tier, sign)
+        self._db.executemany(
             f"UPDATE memories SET gone = ? WHERE agent = ? AND sequence = ? AND gone {was}",  # noqa: S608
             [(tick, agent, number) for number in numbers],
         )
-        self._current[agent] = self._current.get(agent, 0) + sign * changed.rowcount
+
+    def _tiers(self, agent: int, numbers: Sequence[int], gone: str) -> list[int]:
+        """The tiers of those memories that are gone, or of those that are not."""
+        found = self._db.execute(
+            f"SELECT tier FROM memories WHERE agent = ? AND gone {gone} "  # noqa: S608
+            "AND sequence IN (SELECT value FROM json_each(?))",
+            (agent, orjson.dumps(numbers).decode()),
+        )
+        return [tier for (tier,) in found]
+
+    def _note_held(self, agent: int, tier: int, sign: int) -> None:
+        """Count a memory that an agent has from now on, or has no longer."""
+        self._current[agent] = self._current.get(agent, 0) + sign
+        if tier <= Tier.CRITICAL:
+            self._matter[agent] = self._matter.get(agent, 0) + sign
 
     def _purge(self, agent: int, numbers: Sequence[int]) -> None:
         """Forget the texts of memories that were read before they were purged."""
@@ -412,8 +437,14 @@ class Sorter:
         """Keep the numbers of a tick that has a record; of a bank without a run, of any tick."""
         numbers: dict[str, NDArray[np.float64]] = {}
         if self._is_whole:
-            current = [self._current.get(place, 0) for place in range(len(self._names))]
-            numbers["memories"] = np.array(current, np.float64)
+            places = range(len(self._names))
+            current = np.array([self._current.get(place, 0) for place in places], np.float64)
+            matter = np.array([self._matter.get(place, 0) for place in places], np.float64)
+            current[self._boards] = np.nan
+            numbers["memories"] = current
+            numbers[MATTER] = np.divide(
+                matter, current, out=np.full(len(current), np.nan), where=current > 0
+            )
         if self._agents:
             if tick is None:
                 return
@@ -430,8 +461,8 @@ class Sorter:
         else:
             self._count_bank(number)
         self._db.executemany(
-            "REPLACE INTO numbers VALUES (?, ?, ?)",
-            [(name, number, own.tobytes()) for name, own in numbers.items()],
+            "REPLACE INTO numbers VALUES (?, ?, ?, ?, ?)",
+            [(name, number, *_ends(own), own.tobytes()) for name, own in numbers.items()],
         )
 
     def _by_place(self, values: Sequence[int]) -> NDArray[np.float64]:
@@ -442,15 +473,20 @@ class Sorter:
 
     def _count_bank(self, tick: int) -> None:
         """A record of a tick of a bank that no run made: how many memories agents have where."""
-        boards = [place for place, name in enumerate(self._names) if is_board(name)]
         states = self._db.execute(
             "SELECT tier, temperature, count(*) FROM memories WHERE gone IS NULL AND "
             "(expires IS NULL OR expires > ? OR tier = 0) AND "
             "agent NOT IN (SELECT value FROM json_each(?)) GROUP BY tier, temperature",
-            (tick, orjson.dumps(boards).decode()),
+            (tick, orjson.dumps(self._boards).decode()),
         ).fetchall()
         data = orjson.dumps({"tick": tick, "states": states, "metrics": {}})
         self._db.execute("REPLACE INTO records VALUES (?, ?)", (tick, data))
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    """The least and the largest of the numbers that are known."""
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if len(known) else (None, None)
 
 
 def _packed(items: Iterable[bytes]) -> bytes:

@@ -8,7 +8,7 @@ import { LISTS, parted, shown } from "#lists";
 const KEPT = 400;
 const KEPT_ROWS = 200000; // of all lists that are kept
 /** These change when an unfinished run goes on. */
-const GROWING = new Set(["series", "costs", "heat", "memory", "search", "compare", "sweep"]);
+const GROWING = new Set(["series", "costs", "heat", "numbers", "memory", "search", "compare", "sweep"]);
 
 /** @type {{provider: Provider, about: About}} */
 export const site = /** @type {any} */ ({});

@@ -6,7 +6,7 @@ import { Refused } from "#refused";
 /** @typedef {import("./types").Provider} Provider */
 
 const PARAMETERS = /** @type {Record<string, string[]>} */ ({
-  about: [], series: ["run"], heat: ["of", "run"], tick: ["run", "tick"], agent: ["agent", "run", "tick"],
+  about: [], series: ["run"], heat: ["of", "run"], numbers: ["of", "run", "tick"], tick: ["run", "tick"], agent: ["agent", "run", "tick"],
   memories: ["agent", "run", "tick"], memory: ["id", "run"], population: ["run", "tick"], compare: ["agent", "tick"],
   effects: ["run"], costs: ["run"], deeds: ["run"],
   explain: ["agent", "run", "tick"], sweep: [],

@@ -73,6 +73,7 @@ export const GLOSSARY = {
   },
   "Agents × ticks": {
     memories: "active memories that the agent has after the tick",
+    "pinned or critical": "the share of the agent's active memories that are pinned or critical: from 0 to 1",
     retrievals: "memories that the agent was given in the tick",
     actions: "actions of the agent in the tick",
     refusals: "actions of the agent that were refused in the tick",

@@ -2,10 +2,12 @@
 import { html, useEffect, useRef, useState } from "#vendor/htm-preact";
 import { go } from "#address";
 import { useScheme, useSize } from "#bits";
-import { amount } from "#palette";
+import { shareIn } from "#heat";
+import { amount, amountColour } from "#palette";
 import { Line, number, plain } from "#text";
 
 /** @typedef {import("./types").Edge} Edge */
+/** @typedef {import("./types").Numbers} Numbers */
 /** @typedef {import("./types").Society} Society */
 
 const SHOWN = 80; // agents in the circle: those that told and heard most
@@ -33,9 +35,13 @@ function labelAt({ x, y, angle }) {
 /** @param {string} name of an agent */
 const open = (name) => go({ view: "agent", of: name, more: {} });
 
-/** Agents keep their places while the cursor moves: ``edges`` are drawn, ``all`` says who is in the circle.
- * @param {{edges: Edge[], all: Edge[], agents: string[], society: Society | null, holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
-export function Circle({ edges, all, agents, society, holders, tick, chosen, choose }) {
+/** The number of an agent; null if nothing is known. @param {Numbers} numbers @param {string} agent */
+export const numberOf = (numbers, agent) => numbers.values[numbers.agents.indexOf(agent)] ?? null;
+
+/** Agents keep their places while the cursor moves: ``edges`` are drawn, ``all`` says who is in the circle. Agents have the
+ * colours of ``numbers``, and a ring if they are among the ``holders``; without numbers, holders have a colour.
+ * @param {{edges: Edge[], all: Edge[], agents: string[], society: Society | null, holders: Set<string> | null, numbers: Numbers | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
+export function Circle({ edges, all, agents, society, holders, numbers, tick, chosen, choose }) {
   const [ref, { width, height }] = useSize();
   const { names, total } = society ? { names: society.agents, total: society.agents.length } : busiest(agents, all);
   const room = 84;
@@ -55,6 +61,7 @@ export function Circle({ edges, all, agents, society, holders, tick, chosen, cho
     }),
   );
   const most = Math.max(1, ...edges.map((edge) => edge.times));
+  const values = new Map(numbers?.agents.map((name, place) => [name, numbers.values[place]]));
   const drawn = edges.filter((edge) => at.has(edge.teller) && at.has(edge.listener));
   return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="group" aria-label="who told whom">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="13" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
@@ -66,7 +73,8 @@ export function Circle({ edges, all, agents, society, holders, tick, chosen, cho
       const [a, b] = [at.get(edge.teller), at.get(edge.listener)];
       if (!a || !b) return null;
       const isChosen = edge.teller === chosen || edge.listener === chosen;
-      const kind = chosen && !isChosen ? "faint" : edge.last_tick === tick ? "new" : chosen ? "chosen" : "";
+      const isFaint = chosen ? !isChosen : numbers && !holders && edge.last_tick !== tick; // colours come first
+      const kind = isFaint ? "faint" : edge.last_tick === tick ? "new" : chosen ? "chosen" : "";
       const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
       // In a circle threads bend to its middle; along the ties of a society a little to the side, so that two ways are two.
       const [mx, my] = society ? [x + (b.y - a.y) * 0.12, y - (b.x - a.x) * 0.12] : [x + (cx - x) * 0.45, y + (cy - y) * 0.45];
@@ -76,15 +84,19 @@ export function Circle({ edges, all, agents, society, holders, tick, chosen, cho
     ${names.map((name) => {
       const place = at.get(name);
       if (!place) return null;
-      const kind = (holders ? (holders.has(name) ? "holds" : "lacks") : "") + (name === chosen ? " chosen" : "");
+      const value = values.get(name) ?? null;
+      const holds = holders ? (holders.has(name) ? "holds" : "lacks") : "";
+      const kind = `${holds} ${numbers ? (value === null ? "numbered unknown" : "numbered") : ""} ${name === chosen ? "chosen" : ""}`;
+      const fill = numbers && value !== null ? { fill: amountColour(shareIn(value, numbers.low ?? 0, numbers.high ?? 0)) } : {};
+      const said = plain(name) + (numbers ? `, ${plain(numbers.of)} ${number(value)} in tick ${numbers.tick}` : "") + (holds === "holds" ? ", holds the belief" : "");
       const label = labelAt(place);
       const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
         if (event.key !== "Enter") return;
         if (event.shiftKey) open(name);
         else choose(name === chosen ? "" : name);
       };
-      return html`<g class=${"node " + kind} data-agent=${name} tabindex="0" role="button" aria-label=${plain(name)} aria-pressed=${name === chosen} onKeyDown=${onKeyDown} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => open(name)}>
-        <circle cx=${place.x} cy=${place.y} r=${names.length > 40 ? 4 : 6}><title>${plain(name)}: click shows its threads, double click opens it</title></circle>
+      return html`<g class=${"node " + kind} data-agent=${name} tabindex="0" role="button" aria-label=${said} aria-pressed=${name === chosen} onKeyDown=${onKeyDown} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => open(name)}>
+        <circle cx=${place.x} cy=${place.y} r=${names.length > (numbers ? 150 : 40) ? 4 : 6} style=${fill}><title>${said}: click shows its threads, double click opens it</title></circle>
         ${(names.length <= (society ? 16 : 48) || (society && name === chosen)) && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${plain(name.length > 12 ? name.slice(0, 11) + "…" : name)}</text>`}</g>`;
     })}
   </svg>${total > names.length && html`<p class="soft">the ${names.length} of ${total} agents that told and heard most</p>`}</div>`;

@@ -14,11 +14,11 @@ const LOWEST = 4;
 const ROOM = 0.34; // of the window: the map should not be higher
 const NAMED = 11; // a row that is at least so high shows its agent's name
 
-/** @param {Heat} heat */
-function ends(heat) {
+/** The least and the largest number that is known; 0 where none is. @param {Heat["values"]} rows */
+export function ends(rows) {
   let low = Infinity;
   let high = -Infinity;
-  for (const row of heat.values) {
+  for (const row of rows) {
     for (const value of row) {
       if (value === null) continue;
       if (value < low) low = value;
@@ -27,6 +27,9 @@ function ends(heat) {
   }
   return low <= high ? { low, high } : { low: 0, high: 0 };
 }
+
+/** Where a value is between two others, from 0 to 1. @param {number} value @param {number} low @param {number} high */
+export const shareIn = (value, low, high) => (high > low ? (value - low) / (high - low) : 0);
 
 /** @param {HTMLCanvasElement} canvas @param {Heat} heat @param {number} width @param {number} height @param {{low: number, high: number}} range */
 function draw(canvas, heat, width, height, { low, high }) {
@@ -40,7 +43,7 @@ function draw(canvas, heat, width, height, { low, high }) {
   heat.values.forEach((row, y) =>
     row.forEach((value, x) => {
       if (value === null) return;
-      const [red, green, blue] = amount(high > low ? (value - low) / (high - low) : 0);
+      const [red, green, blue] = amount(shareIn(value, low, high));
       picture.data.set([red, green, blue, 255], 4 * (y * columns + x));
     }),
   );
@@ -62,7 +65,7 @@ export function HeatMap({ heat }) {
   const { first, last } = span();
   const row = Math.max(LOWEST, Math.min(HIGHEST, Math.floor((ROOM * innerHeight) / Math.max(1, heat.agents.length))));
   const height = row * heat.agents.length;
-  const range = ends(heat);
+  const range = ends(heat.values);
   const inner = width - GUTTER;
   useEffect(() => {
     if (inner > 0) draw(canvas.current, heat, inner, height, range);
@@ -85,8 +88,13 @@ export function HeatMap({ heat }) {
       onClick=${(/** @type {any} */ event) => go({ view: "agent", of: cell(event).agent, tick: cell(event).tick, more: {} })}></canvas>
     ${over && html`<div class="tip" style=${{ left: `${GUTTER + Math.min(over.x + 12, inner - 200)}px`, top: `${over.y + 14}px` }}>
       <b><${Line} text=${over.agent} /></b> tick ${over.tick}: ${number(over.value)}</div>`}
-    <div class="heat-scale"><span>${number(range.low)}</span>
-      <span class="ramp">${[...Array(24).keys()].map((at) => html`<i style=${{ background: amountColour(at / 23) }}></i>`)}</span>
-      <span>${number(range.high)}</span><span class="soft">nothing known: empty</span></div>
+    <${Scale} low=${range.low} high=${range.high} />
   </div>`;
+}
+
+/** Which colours stand for which numbers. @param {{low: number, high: number}} props */
+export function Scale({ low, high }) {
+  return html`<div class="heat-scale"><span>${number(low)}</span>
+    <span class="ramp">${[...Array(24).keys()].map((at) => html`<i style=${{ background: amountColour(at / 23) }}></i>`)}</span>
+    <span>${number(high)}</span><span class="soft">nothing known: empty</span></div>`;
 }

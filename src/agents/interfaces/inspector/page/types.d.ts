@@ -16,6 +16,8 @@ export type Costs = {
   by: Record<string, (Spent & { name: string })[]>; agents: number; problems: { why: string; times: number; agent: string; tick: number }[];
 };
 export type Heat = { of: string; agents: string[]; total: number; ticks: number[]; width: number; values: Column[] };
+/** A number of each agent after a tick; low and high are the range that it has in all ticks. */
+export type Numbers = { of: string; tick: number; low: number | null; high: number | null; agents: string[]; values: Column };
 export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null; detail: string };
 export type Tick = {
   tick: number; counts: Record<string, number>; metrics: Record<string, number>; total: number; events: TickEvent[]; more: any;

@@ -4,13 +4,15 @@ import { filter } from "#address";
 import { site, useAnswer } from "#answers";
 import { AgentLink, MemoryLink, PageChoice, Panel, missing } from "#bits";
 import { Word, meaningOf } from "#glossary";
-import { Circle, Matrix } from "#graph";
+import { Circle, Matrix, numberOf } from "#graph";
+import { Scale, ends } from "#heat";
 import { Line, Num, counted, number, plain } from "#text";
 import { moveTo } from "#time";
 
 /** @typedef {import("../types").Belief} Belief */
 /** @typedef {import("../types").Edge} Edge */
 /** @typedef {import("../types").Holder} Holder */
+/** @typedef {import("../types").Numbers} Numbers */
 /** @typedef {import("../types").Population} Population */
 
 const AGENTS = 60; // rows of the matrix
@@ -22,8 +24,10 @@ const edgesOf = (belief) =>
     teller === null ? [] : [{ teller, listener: agent, times: 1, new: 1, first_tick: tick, last_tick: tick }],
   );
 
-/** @param {{address: any, index: number, tick: number}} props */
-export function PopulationView({ address, index, tick }) {
+/** @param {{address: any, run: any, index: number, tick: number}} props */
+export function PopulationView({ address, run, index, tick }) {
+  const of = run.per_agent.includes(address.more.colour) ? address.more.colour : "";
+  const coloured = useAnswer("numbers", of ? { run: index, of, tick } : null);
   const answer = useAnswer("population", { run: index, tick, limit: AGENTS });
   const [chosen, choose] = useState("");
   const data = /** @type {Population | null} */ (answer.data);
@@ -31,11 +35,15 @@ export function PopulationView({ address, index, tick }) {
   const edges = useMemo(() => (belief ? edgesOf(belief) : (data?.edges ?? NOBODY)), [data, belief]);
   if (!data) return missing(answer);
   const holders = belief ? new Set(belief.first.filter((each) => each.gone === null).map((each) => each.agent)) : null;
+  const given = /** @type {Numbers | null} */ (coloured.data?.of === of ? coloured.data : null);
+  const numbers = given && address.more.range === "tick" ? { ...given, ...ends([given.values]) } : given;
   const setBelief = (/** @type {string} */ origin) => filter({ belief: origin });
   return html`<div class="population" data-tick=${data.tick}>
     <${Panel} class="who" title=${belief ? "Who brought it to whom" : "Who told whom"} note=${noteOf(data, edges, belief)}>
       ${data.agents.length > 0
-        ? html`<${Circle} edges=${edges} all=${data.edges} agents=${data.agents} society=${data.society} holders=${holders} tick=${data.tick} chosen=${chosen} choose=${choose} />`
+        ? html`<${ColourChoice} names=${run.per_agent} of=${of} />
+          <${Circle} edges=${edges} all=${data.edges} agents=${data.agents} society=${data.society} holders=${holders} numbers=${numbers} tick=${data.tick} chosen=${chosen} choose=${choose} />
+          ${of && !numbers ? missing(coloured) : html`<${Legend} numbers=${numbers} isOfTick=${address.more.range === "tick"} beliefs=${data.beliefs} belief=${belief} chosen=${chosen} />`}`
         : html`<p class="soft">No agent yet.</p>`}
       ${data.society && html`<p class="soft">Agents are where their society puts them; thin lines: who can hear whom in tick ${data.tick}.</p>`}
       ${data.edges.length > 0 && html`<p class="soft">orange: in this tick. A click on an agent shows its threads, a double click opens it.</p>`}
@@ -51,6 +59,29 @@ export function PopulationView({ address, index, tick }) {
         : html`<${Panel} class="told" id="told" title=${chosen ? `Told by or to ${plain(chosen)}` : "Told last"} note=${counted(data.told_total, "telling")}><${ToldList} told=${data.told} chosen=${chosen} index=${index} /><//>`}
     </div>
   </div>`;
+}
+
+/** A choice of what the colours of agents say. @param {{names: string[], of: string}} props */
+function ColourChoice({ names, of }) {
+  return html`<label class="colour-choice" title=${of ? meaningOf(of) : meaningOf("belief")}>colour by
+    <select id="colour-by" value=${of} onChange=${(/** @type {any} */ event) => filter({ colour: event.currentTarget.value })}>
+      <option value="">belief</option>
+      ${names.map((name) => html`<option value=${name} selected=${name === of}>${plain(name)}</option>`)}
+    </select></label>`;
+}
+
+/** What the colours of agents say. @param {{numbers: Numbers | null, isOfTick: boolean, beliefs: Belief[], belief: Belief | undefined, chosen: string}} props */
+function Legend({ numbers, isOfTick, beliefs, belief, chosen }) {
+  if (!numbers && !belief) return beliefs.length > 0 && html`<div class="colours soft">Choose a belief, and agents that hold it have a colour.</div>`;
+  if (!numbers) return html`<div class="colours"><span class="key holds">holds the belief</span><span class="key lacks">does not</span></div>`;
+  const meaning = meaningOf(numbers.of);
+  return html`<div class="colours" data-of=${numbers.of} data-tick=${numbers.tick}>
+    <${Scale} low=${numbers.low} high=${numbers.high} />
+    <label title="the colours have the range of this tick, and not that of all ticks"><input type="checkbox" id="colour-range" checked=${isOfTick}
+      onChange=${(/** @type {any} */ event) => filter({ range: event.currentTarget.checked ? "tick" : "" })} /> range of this tick</label>
+    ${chosen && html`<span><b><${Line} text=${chosen} /></b> <${Num} of=${numberOf(numbers, chosen)} /></span>`}
+    ${belief && html`<span class="key ring">holds the belief</span>`}
+    <span class="soft">${plain(numbers.of)} in tick ${numbers.tick}${meaning ? `: ${meaning}` : ""}</span></div>`;
 }
 
 /** What each two agents have in common, some agents at a time; an exported file has the first ones.
