@@ -24,13 +24,13 @@ from tiermem import MemoryBank  # noqa: E402
 
 
 def made(folder: Path) -> tuple[Path, Path, Path]:
-    """A run of the market, the same without a warning, and a run of the rumour."""
+    """A run of the market, the same without a warning, and a run of the rumour in a society."""
     tiermem = Path(sys.executable).with_name("tiermem")
     market, other, rumor = folder / "market", folder / "what-if", folder / "rumor"
     for command in (
         ("run", ROOT / "simulations" / "market.yaml", "--out", market, "-q"),
         ("branch", market, "--at", "60", "--set", "memory.max_pinned=2", "--out", other, "-q"),
-        ("run", ROOT / "simulations" / "rumor.yaml", "--out", rumor, "-q"),
+        ("run", ROOT / "simulations" / "rumor_society.yaml", "--out", rumor, "-q"),
     ):
         subprocess.run([tiermem, *command], check=True)
     return market, other, rumor
@@ -72,7 +72,8 @@ def main() -> None:
             take("overview", "overview?t=16", ".frame[data-view=overview] canvas")  # all is read
         with served(rumor) as address:
             browser.open(address)
-            take("population", "population?t=60", ".frame[data-view=population] main svg")
+            view = "population?t=60&colour=accuracy"
+            take("population", view, ".frame[data-view=population] main svg", ".colours .ramp")
 
 
 if __name__ == "__main__":
