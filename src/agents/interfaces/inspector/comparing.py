@@ -253,7 +253,7 @@ def _edits(text: str) -> list[Mapping[str, Any]]:
 
 _Options = Sequence[tuple[str, str]]
 """Names of options of ``tiermem branch``, and their values."""
-_OPTIONS = ("set", "forget", "never-heard", "block", "pin", "ticks")
+_OPTIONS = ("set", "forget", "never-heard", "block", "pin", "call", "ticks")
 _MAKE_ONLY = ("make-only", "")
 
 

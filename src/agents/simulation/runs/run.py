@@ -563,7 +563,8 @@ class Run:
         return True
 
     def _next_tick(self) -> dict[str, Any]:
-        if self._loop is not None and self._loop.is_spent:
+        here = self._driver is None and self._engine.kind == "local"
+        if here and self._loop is not None and self._loop.is_spent:
             self._undo_tick()
         loop: WorldLoop | ProgramLoop | None = self._loop
         if loop is None or (self._driver is None and self._engine.kind != "local"):

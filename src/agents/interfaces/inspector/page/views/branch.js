@@ -20,6 +20,7 @@ const OPTIONS = {
   "never-heard": ["AGENT:ID", "a memory of a later tick that never comes into being: AGENT:ID, or AGENT:part of its text"],
   block: ["FROM→TO", "what FROM says no longer reaches TO"],
   pin: ["AGENT:ID", "a memory that is pinned: AGENT:ID, or AGENT:part of its text"],
+  call: ["MODULE:FUNCTION", "a function that changes the run's own program, where one makes the ticks"],
   ticks: ["TICKS", "the length of the run, from its start"],
   out: ["FOLDER", "the name of the new run's folder, which lies beside this run"],
   "make-only": ["", "the new run is made, and not run: tiermem resume runs it later"],
