@@ -101,7 +101,8 @@ class Still:
 
 
 def rob_all(street: Street) -> None:
-    """A change of a street."""
+    """A change of a street, which is of this very module."""
+    assert isinstance(street, Street)
     for name in NAMES:
         street.bank.agent(name).add("Everybody was robbed.", "critical")
 

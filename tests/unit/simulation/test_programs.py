@@ -267,6 +267,14 @@ def test_what_is_no_program_is_refused(
         made(tmp_path / "run", settings())
 
 
+def test_a_step_that_moves_the_clock_is_undone(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", scenario("hasty"), scenario=PLACE) as run:
+        with pytest.raises(SimulationError, match="step 1 of hasty made 2 ticks"):
+            list(run.advance(3))
+        assert run.tick == 0
+    assert [record["tick"] for record, _ in records(tmp_path / "run")] == [0]
+
+
 def test_what_can_not_be_changed_is_refused(runs: Runs, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="world_options can't be changed in a branch"):
         branch(runs("market"), 3, tmp_path / "b", assignments=["simulation.world_options.luck=1"])

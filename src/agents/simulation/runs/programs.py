@@ -149,14 +149,15 @@ class ProgramLoop:
             self._draw_anew(f"tiermem\0{self._settings.seed}\0{future}")
         with self._bank.transaction():
             for name in calls:
-                self._call(function_of("a call", name, self._places), tick)
+                self._call(self._function(name), tick)
             self._step(tick)
-        if self._bank.tick != tick:
-            raise SimulationError(
-                f"step {tick} of {self._name} made {self._bank.tick - tick + 1} ticks in its bank",
-                hint="write `with self.memories.step():` once in step(), and never advance the "
-                "bank",
-            )
+            if self._bank.tick != tick:
+                made = self._bank.tick - tick + 1
+                raise SimulationError(
+                    f"step {tick} of {self._name} made {made} ticks in its bank",
+                    hint="write `with self.memories.step():` once in step(), and never advance the "
+                    "bank",
+                )
         self.is_spent = False
         self._world.set_state(self._run.state)
         return self._run.record
@@ -223,6 +224,13 @@ class ProgramLoop:
                 hint="yield nothing, or the metrics of the step: {name: number}",
             )
         self._said = said or {}
+
+    def _function(self, name: str) -> Any:
+        """A function that changes the program; of the program's own module, if it is there."""
+        module, _, own = name.partition(":")
+        if module == str(self._settings.simulation.model).partition(":")[0]:
+            return _namespace(self._make).get(own) or function_of("a call", name, self._places)
+        return function_of("a call", name, self._places)
 
     def _call(self, function: Callable[[Any], object], tick: int) -> None:
         with self._user_code(f"could not be changed by {_named(function)}", tick):
@@ -363,6 +371,12 @@ def _generators(program: Any) -> Iterator[tuple[str, Any]]:
         if (is_random or isinstance(value, np.random.Generator)) and id(value) not in seen:
             seen.add(id(value))
             yield name, value
+
+
+def _namespace(make: Any) -> Mapping[str, Any]:
+    """The names of the module in which a function, or a method of a class, was made."""
+    made = [make, *vars(make).values()] if inspect.isclass(make) else [make]
+    return next((each.__globals__ for each in made if hasattr(each, "__globals__")), {})
 
 
 def _number(key: str, name: str) -> int:
