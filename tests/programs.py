@@ -74,6 +74,22 @@ class Kept(Street):
         self.rng.bit_generator.state = state["rng"]
 
 
+class Late(Kept):
+    """A street to which dan comes in step 3, also where it goes on from its state."""
+
+    steps = 0
+
+    def __init__(self, seed: int, memories: ProgramMemories) -> None:
+        super().__init__(seed, memories.bank)
+        self.memories = memories
+
+    def step(self) -> None:
+        super().step()
+        if self.bank.tick >= 3:
+            self.memories["dan"].add("I came late.")
+            self.memories["ann"].add("Dan came late.")
+
+
 class Forgetful(Kept):
     """A street whose state leaves something out."""
 
@@ -110,6 +126,37 @@ def rob_all(street: Street) -> None:
 def fail(street: Street) -> None:
     """A change that fails."""
     raise KeyError("no street")
+
+
+class Measured(Still):
+    """A program whose metrics are what they should not be."""
+
+    def metrics(self) -> Any:
+        return None
+
+
+class Unsaid(Still):
+    """A program whose state is no JSON."""
+
+    def get_state(self) -> Any:
+        return {1, 2}
+
+    def set_state(self, state: Any) -> None: ...
+
+
+class Lucky(Still):
+    """A program with a generator of NumPy's older kind."""
+
+    def __init__(self, seed: int, bank: MemoryBank) -> None:
+        super().__init__(seed, bank)
+        self.rng, self.sum = np.random.RandomState(seed), 0.0
+
+    def step(self) -> None:
+        super().step()
+        self.sum += self.rng.random_sample()
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"sum": self.sum}
 
 
 # What is no program

@@ -18,6 +18,7 @@ from agents.simulation.runs.found_effects import AS_IT_WAS
 from agents.simulation.runs.record import RunRecord
 from agents.simulation.runs.replay import Replay
 from agents.simulation.runs.run import Run
+from agents.simulation.runs.simulate import experiment
 from agents.simulation.runs.why import decision
 from agents.testing.scenario_laws import check_world
 from programs import Kept, Street
@@ -132,6 +133,53 @@ def test_a_program_that_has_states_is_not_stepped_from_its_beginning(
     assert records(tmp_path / "branch") == records(runs("Street"))
     assert not hasattr(Street, "get_state")
     assert hasattr(Kept, "get_state")
+
+
+def test_who_comes_late_or_was_written_of_before_can_be_named_later(tmp_path: Path) -> None:
+    folder = ran(tmp_path / "run", "Late")
+    branch(folder, 5, tmp_path / "branch")
+    assert records(went_on(tmp_path / "branch")) == records(folder)
+    with RunRecord.read(folder) as run:
+        assert run.agents == ["ann", "bob", "cat", "dan"]
+
+
+def test_a_branch_of_a_branch_before_it_is_one_of_its_parent(runs: Runs, tmp_path: Path) -> None:
+    branch(runs("Street"), 4, tmp_path / "branch")
+    with pytest.raises(RunError, match=r"branched from .*Street at tick 4; .*branch that one"):
+        branch(went_on(tmp_path / "branch"), 3, tmp_path / "other")
+
+
+def test_two_things_of_one_name_are_two(tmp_path: Path) -> None:
+    def made(by: int) -> Callable[..., Any]:
+        def adding(seed: int) -> Any:
+            total = 0
+            while True:
+                yield {"total": total}
+                total += by
+
+        return adding
+
+    def totals(run: Any) -> list[int]:
+        return [record["metrics"]["total"] for record, _ in records(run.folder)]
+
+    first, second = experiment(made(1), steps=3), experiment(made(5), steps=3)
+    assert totals(first.branch(at=0).run()) == totals(first) == [0, 1, 2, 3]
+    assert totals(second) == [0, 5, 10, 15]
+    changes = [first.branch(at=1).call(lambda _, to=to: tried.append(to)) for to in "ab"]
+    tried: list[str] = []
+    for change in changes:
+        change.run()
+    assert tried == ["a", "b"]
+    with pytest.raises(ConfigError, match="it is no class and no function"):
+        experiment(42, steps=1)  # type: ignore[arg-type]
+
+
+def test_a_generator_of_numpys_older_kind_is_drawn_from_anew(tmp_path: Path) -> None:
+    found = effect(
+        ran(tmp_path / "run", "Lucky"), at=1, pin="ann:Nothing", futures=3, workers=1
+    )  # fmt: skip
+    assert len({row[AS_IT_WAS] for row in found.pairs}) == 3
+    assert [row["difference"] for row in found.pairs] == [0, 0, 0]
 
 
 def test_a_state_that_leaves_something_out_is_found(runs: Runs, tmp_path: Path) -> None:
@@ -250,6 +298,9 @@ def made(place: Path, settings: Any, until: int = 3) -> None:
         (partial(scenario, "chatty"), "chatty yielded 'done' after step 1"),
         (partial(scenario, "hasty"), "step 1 of hasty made 2 ticks"),
         (partial(scenario, "unsaid"), "the metric x can't be kept"),
+        (partial(scenario, "Measured"), r"Measured.metrics\(\) gave None"),
+        (partial(scenario, "Unsaid"), r"Unsaid.get_state\(\) gave what is not JSON"),
+        (partial(scenario, "market", simulation={"world_options": {"seed": 1}}), "gets its seed"),
         (partial(scenario, "market", simulation={"world": "market"}), "a world or a program"),
         (partial(scenario, "market", simulation={"agents": 3}), "simulation.agents: a program"),
         (partial(scenario, "market", simulation={"policy": "llm"}), "simulation.policy: a program"),

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_a_class_of_a_module_can_be_replayed_by_every_process(tmp_path: Path) ->
 
 def test_a_class_of_this_process_is_replayed_here_and_named_elsewhere(tmp_path: Path) -> None:
     with simulated(out=tmp_path / "run", storage={"sync": "manual"}) as run:
-        assert run.settings.simulation.world == "here:Pebbles"
+        assert str(run.settings.simulation.world).startswith("here:Pebbles")
     replay = Replay(tmp_path / "run")
     assert [found for found in replay.ticks() if found] == []
     replay.close()
@@ -142,7 +143,7 @@ def test_a_class_of_this_process_is_replayed_here_and_named_elsewhere(tmp_path: 
         capture_output=True, text=True, timeout=LONG, check=False,
     )  # fmt: skip
     assert done.returncode != 0
-    assert "Pebbles was made in the program or notebook" in done.stderr
+    assert re.search(r"Pebbles\S* was made in the program or notebook", done.stderr)
 
 
 def test_a_world_that_keeps_state_elsewhere_is_found_by_the_replay() -> None:
@@ -269,9 +270,10 @@ def test_pairs_of_a_world_of_this_process_run_in_this_process() -> None:
 
 def test_a_sweep_of_a_world_of_this_process_runs_in_this_process(tmp_path: Path) -> None:
     world = here()
-    simulated(world).close()
+    with simulated(world) as run:
+        name = run.settings.simulation.world
     (tmp_path / "scenario.yaml").write_text(
-        "simulation: {world: 'here:Pebbles', policy: scripted, agents: 2,\n"
+        f"simulation: {{world: '{name}', policy: scripted, agents: 2,\n"
         "  policy_options: {script: []}, ticks: 2}\n"
     )
     (tmp_path / "sweep.yaml").write_text(

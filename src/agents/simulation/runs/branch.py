@@ -52,6 +52,12 @@ def branch(
             f"{parent} has ticks 0 to {last}; it can't be branched at {tick}",
             hint=f"give --at a tick from 0 to {last}",
         )
+    came = about.get("parent")
+    if settings.simulation.model is not None and came and tick < came["tick"]:
+        raise RunError(
+            f"{parent} branched from {came['run']} at tick {came['tick']}",
+            hint="what was before is that run's: branch that one",
+        )
     changed = changed_settings(settings, tick, assignments)
     if folder.resolve() == parent.resolve():
         raise RunError(
@@ -91,7 +97,7 @@ def branch(
         made["rules"] = standing
     if settings.simulation.model is not None:
         own = {"until": tick, "settings": settings.to_dict(redact=True), "edits": list(edits)}
-        made[PAST] = [*(kept for kept in about.get(PAST, ()) if kept["until"] <= tick), own]
+        made[PAST] = [*about.get(PAST, ()), own]
     make_folder(folder, changed, made, code, force=force, fill=fill)
 
 

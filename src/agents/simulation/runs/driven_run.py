@@ -89,6 +89,8 @@ class OutsideRun:
         self._metrics = metrics
         self._own_state: Callable[[], Any] | None = None
         self._agents: dict[str, None] = {}
+        self._unclaimed: set[str] = set()
+        """Agents whom a lent run knows, and whom the program has not named itself."""
         self._doings: dict[str, _AgentTick] = {}
         self._answers: list[tuple[str, Answer]] = []
         self._is_inside = self._has_failed = False
@@ -174,7 +176,10 @@ class OutsideRun:
 
     def welcome(self, agent_id: str) -> None:
         """From now on, there is this agent; :class:`InvalidInput` if there is one already."""
-        if check_agent_id(agent_id) in self._agents:
+        if check_agent_id(agent_id) in self._unclaimed:
+            self._unclaimed.remove(agent_id)
+            return
+        if agent_id in self._agents:
             raise InvalidInput(
                 f"there is an agent {agent_id!r} already", hint="give each agent a name of its own"
             )
@@ -347,13 +352,16 @@ class OutsideRun:
     def go_on(self, record: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Go on after a tick that the bank has; the program is as it was then."""
         self.record, self.state = dict(record), dict(state)
+        self._unclaimed |= {*state["agents"]} - self._agents.keys()
         self._agents = dict.fromkeys(state["agents"])
         self._doings = {}
 
     def _all_agents(self) -> list[str]:
         """All agents that ever came, also those that wrote to the bank by themselves."""
         if self.is_lent and not self.is_taken:
-            self._agents |= dict.fromkeys(self.bank.agents())
+            new = [agent for agent in self.bank.agents() if agent not in self._agents]
+            self._agents |= dict.fromkeys(new)
+            self._unclaimed.update(new)
         return list(self._agents)
 
     def _forget_doings(self) -> None:

@@ -6,6 +6,7 @@ function, is named ``here:Name``.
 """
 
 import sys
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,20 +18,32 @@ HERE = "here"
 """Stands in the place of a module."""
 
 _live: dict[str, Any] = {}
-"""What was given in this process; the newest of a name."""
+"""What was given in this process. Another thing of a name has a number: a run keeps its own."""
 
 
 def name_of(thing: Any) -> tuple[str, Path | None]:
     """The name of a class or function in settings, and the folder of its module if it is the
     user's own.
     """
-    name, module = getattr(thing, "__qualname__", ""), sys.modules.get(thing.__module__)
+    if not callable(thing):
+        raise ConfigError(
+            f"{thing!r:.60} makes nothing: it is no class and no function",
+            hint="give the class or the function itself, not what it made",
+        )
+    name = getattr(thing, "__qualname__", "")
+    module = sys.modules.get(getattr(thing, "__module__", ""))
     is_of_module = "." not in name and getattr(module, name, None) is thing
     if not is_of_module or module is None or module.__name__ == "__main__":
-        name = getattr(thing, "__name__", type(thing).__name__)
-        _live[name] = thing
-        return f"{HERE}:{name}", None
+        return f"{HERE}:{_kept(getattr(thing, '__name__', type(thing).__name__), thing)}", None
     return f"{module.__name__}:{name}", _folder_of(module)
+
+
+def _kept(name: str, thing: Any) -> str:
+    for number in count(1):
+        own = name if number == 1 else f"{name}~{number}"
+        if _live.setdefault(own, thing) is thing:
+            break
+    return own
 
 
 def live(key: str, name: str) -> Any:

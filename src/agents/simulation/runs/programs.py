@@ -8,6 +8,7 @@ brought there by these.
 
 import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -167,7 +168,8 @@ class ProgramLoop:
     def _first_tick(self) -> None:
         with self._bank.transaction():
             self._make_program()
-            self._run.record_beginning()
+            with self._user_code("could not be recorded", 0):
+                self._run.record_beginning()
         self._world.set_state(self._run.state)
 
     def _make_program(self) -> None:
@@ -188,12 +190,32 @@ class ProgramLoop:
             raise SimulationError(
                 f"{self._name} gave {self._program!r:.60}, which has no step()", hint=PROGRAM
             )
-        elif not run.is_taken and callable(metrics := getattr(self._program, "metrics", None)):
-            run.measure(metrics)
-        if callable(getattr(self._program, "set_state", None)) and callable(
-            state := getattr(self._program, "get_state", None)
-        ):
-            run.keep_state(lambda: _json_of(self._name, state()))
+        elif not run.is_taken and callable(getattr(self._program, "metrics", None)):
+            run.measure(self._measured)
+        if all(callable(getattr(self._program, name, None)) for name in ("get_state", "set_state")):
+            run.keep_state(self._state)
+
+    def _measured(self) -> Mapping[str, object]:
+        with self._user_code("could not say its metrics", self._bank.tick):
+            said = self._program.metrics()
+        if not isinstance(said, Mapping):
+            raise SimulationError(
+                f"{self._name}.metrics() gave {said!r:.60}", hint="give {name: number}"
+            )
+        return said
+
+    def _state(self) -> object:
+        with self._user_code("could not say its state", self._bank.tick):
+            state = self._program.get_state()
+        try:
+            check_state(state)
+            json.dumps(state, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise SimulationError(
+                f"{self._name}.get_state() gave what is not JSON: {error}",
+                hint="give lists, dicts, texts and numbers",
+            ) from error
+        return state
 
     def _first_settings(self) -> Settings:
         return self._past[0].settings if self._past else self._settings
@@ -253,6 +275,8 @@ class ProgramLoop:
         for name, generator in found:
             if isinstance(generator, Random):
                 generator.seed(_number(key, name))
+            elif isinstance(generator, np.random.RandomState):
+                generator.seed(_number(key, name) % 2**32)
             else:
                 kind: Any = type(generator.bit_generator)
                 generator.bit_generator.state = kind(_number(key, name)).state
@@ -351,24 +375,17 @@ def loop_of(
     return Loop(bank, world, policy, settings.simulation.agent_ids(), rules, personas)
 
 
-def _json_of(name: str, state: object) -> object:
-    try:
-        check_state(state)
-    except ValueError as error:
-        raise SimulationError(f"{name}.get_state() gave what is not JSON: {error}") from error
-    return state
-
-
 def _generators(program: Any) -> Iterator[tuple[str, Any]]:
     """The generators that a program has as attributes, or in the variables of its function."""
-    own: Mapping[str, Any] = (
-        inspect.getgeneratorlocals(program) if inspect.isgenerator(program) else vars(program)
-    )
+    own: Mapping[str, Any] = getattr(program, "__dict__", {})
+    if inspect.isgenerator(program):
+        own = inspect.getgeneratorlocals(program)
     seen: set[int] = set()
     for name in sorted(own):
         value = own[name]
         is_random = isinstance(value, Random) and not isinstance(value, SystemRandom)
-        if (is_random or isinstance(value, np.random.Generator)) and id(value) not in seen:
+        is_random |= isinstance(value, np.random.Generator | np.random.RandomState)
+        if is_random and id(value) not in seen:
             seen.add(id(value))
             yield name, value
 

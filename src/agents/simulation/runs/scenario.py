@@ -48,6 +48,7 @@ PROGRAM = (
     "a generator that yields after each step"
 )
 """What is asked of a program of the user's."""
+_OF_PROGRAMS = frozenset({"seed", "rng", "bank", "memories"})
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
 
 
@@ -194,6 +195,11 @@ def check_program(settings: Settings, places: Sequence[Path]) -> None:
             hint=f"give it a parameter seed (or rng); {PROGRAM}",
         )
     given = given_to(make, settings.seed, None, None)
+    if taken := _OF_PROGRAMS & simulation.world_options.keys():
+        raise ConfigError(
+            f"simulation.world_options: a program gets its {min(taken)} from its run",
+            hint="leave it out; the seed of a run is its setting seed",
+        )
     try:
         inspect.signature(make).bind(**{**given, **simulation.world_options})
     except TypeError as error:

@@ -87,6 +87,8 @@ def experiment(
     beginning. The other arguments are those of :func:`simulate`.
     """
     check_installed("an experiment", "pyarrow", "scipy")
+    if "ticks" in settings:
+        raise ConfigError("an experiment has steps, not ticks", hint="give steps=")
     name, place = (make_model, Path()) if isinstance(make_model, str) else name_of(make_model)
     own = {"model": name, "world_options": dict(options or {}), "ticks": steps}
     given = {"seed": seed, **own, **settings}
