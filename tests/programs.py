@@ -159,6 +159,14 @@ class Lucky(Still):
         return {"sum": self.sum}
 
 
+class Unmeasured(Still):
+    """A program with chance and without metrics."""
+
+    def __init__(self, seed: int, bank: MemoryBank) -> None:
+        super().__init__(seed, bank)
+        self.rng = Random(seed)
+
+
 # What is no program
 
 

@@ -182,6 +182,13 @@ def test_a_generator_of_numpys_older_kind_is_drawn_from_anew(tmp_path: Path) -> 
     assert [row["difference"] for row in found.pairs] == [0, 0, 0]
 
 
+def test_pairs_of_a_program_without_metrics_are_counted(tmp_path: Path) -> None:
+    folder = ran(tmp_path / "run", "Unmeasured", until=3, ticks=3)
+    found = effect(folder, at=1, pin="ann:Nothing", futures=2, workers=1)
+    assert found.pairs == []
+    assert not any("pairs have the change" in note for note in found.notes)
+
+
 def test_a_state_that_leaves_something_out_is_found(runs: Runs, tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", "Forgetful")
     with pytest.raises(RunError, match=r"nothing was changed is a different run .*metric lost"):

@@ -495,7 +495,7 @@ def _effect(
     placebo = pairs[0].placebo and placebo_of(place / PLACEBO, stories[0], change.at)
     ended, ticks = changed.ended, sorted(records[1])
     names = list(wanted or records[0][ended])
-    rows = list(_rows(pairs, records[0][ended], len(pairs) > 1, names))
+    rows = list(_rows(pairs, records[0][ended], names))
     statistics, asks = _statistics(rows, names), asks_a_model(run)
     steps, parted, reached = compare(*stories)
     return Effect(
@@ -518,11 +518,19 @@ def _effect(
         placebo=placebo,
         missing=[f"{pair.where}: {pair.missing}" for pair in pairs if pair.missing],
         notes=[
-            *notes_of_pairs(pairs, len({row["pair"] for row in rows}), asks=asks),
+            *notes_of_pairs(pairs, len(list(_compared(pairs))), asks=asks),
             *notes_of_blocks(change, has_changed=bool(steps)),
             *again,
         ],
     )  # fmt: skip
+
+
+def _compared(pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Arm, Arm]]:
+    """The pairs with both arms; of several pairs, those that ran to their end."""
+    for pair in pairs:
+        was, changed = pair.was, pair.changed
+        if was is not None and changed is not None and not (changed.stopped and len(pairs) > 1):
+            yield pair, was, changed
 
 
 def _metrics(run: RunRecord, after: int) -> dict[int, dict[str, float]]:
@@ -543,18 +551,13 @@ def check_metrics(run: Path, wanted: Sequence[str]) -> None:
 
 
 def _rows(
-    pairs: Sequence[Pair], was_then: Mapping[str, float], many: bool, names: Sequence[str]
+    pairs: Sequence[Pair], was_then: Mapping[str, float], names: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """A row for each pair and metric. An arm that stopped is compared in its last tick."""
-    for pair in pairs:
-        if pair.was is None or pair.changed is None:
-            continue
-        stopped = pair.changed.stopped
-        if stopped and many:
-            continue
-        before = was_then if stopped else pair.was.metrics
+    for pair, arm, changed in _compared(pairs):
+        before = was_then if changed.stopped else arm.metrics
         for name in names:
-            was, now = before.get(name), pair.changed.metrics.get(name)
+            was, now = before.get(name), changed.metrics.get(name)
             if was is not None and now is not None:
                 row = {
                     "pair": pair.where,
@@ -572,7 +575,7 @@ def _rows(
 
 def figures(pairs: Sequence[Pair], names: Sequence[str]) -> list[dict[str, Any]]:
     """For each metric the mean difference of pairs that ran to their end, its interval and p."""
-    return _statistics(list(_rows(pairs, {}, True, names)), names)
+    return _statistics(list(_rows(pairs, {}, names)), names)
 
 
 def _arms(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

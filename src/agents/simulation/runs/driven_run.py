@@ -375,12 +375,12 @@ class OutsideRun:
         tick, rules = self.bank.tick, self.rules
         for agent, doing in self._doings.items():
 
-            def is_kept(row: Item, agent: str = agent) -> bool:
+            def is_kept_away(row: Item, agent: str = agent) -> bool:
                 return rules.is_unsaid(agent, _remark(row), tick)
 
-            doing.observed = [row for row in doing.observed if not is_kept(row)]
+            doing.observed = [row for row in doing.observed if not is_kept_away(row)]
             doing.deeds = [
-                deed._replace(row=None) if deed.row is not None and is_kept(deed.row) else deed
+                deed._replace(row=None) if deed.row is not None and is_kept_away(deed.row) else deed
                 for deed in doing.deeds
             ]
         if self.is_taken:
