@@ -21,6 +21,7 @@ from tiermem.simulation import (
     Answer,
     Ask,
     Conversation,
+    Insight,
     Observation,
     Outcome,
     Persona,
@@ -141,19 +142,23 @@ def test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says(tmp_p
 
 def test_the_guide_names_every_field_and_method_of_worlds_and_policies() -> None:
     page = (ROOT / "docs/howto/write-a-world.md").read_text()
-    rows = re.findall(r"^\| (`?[\w ]*`?) ?\| `(\w+)(?:\(|`)", page, re.MULTILINE)
-    named: dict[str, list[str]] = {}
+    fields = dict(re.findall(r"^\| (`\w+`|a memory) \| (`.*) \|$", page, re.MULTILINE))
+    of_a_memory = re.findall(r"`(\w+)`", fields["a memory"])
+    for kind in (
+        Observation, Persona, Remark, Conversation, Say, Action, Outcome, Ask, Answer, Hit, Insight,
+    ):  # fmt: skip
+        row = fields[f"`{kind.__name__}`"]
+        named = {*re.findall(r"`(\w+)`", row), *(of_a_memory if "those of a memory" in row else ())}
+        assert named == {*kind._fields}, kind
+    rows = re.findall(r"^\| ([\w ]*?) ?\| `(\w+)(?:\(|`)", page, re.MULTILINE)
+    methods: dict[str, list[str]] = {}
     of = ""
     for first, name in rows:
-        of = first.strip("` ") or of
-        named.setdefault(of, []).append(name)
-    for kind in (
-        Observation, Persona, Remark, Conversation, Say, Action, Outcome, Ask, Answer, Hit,
-    ):  # fmt: skip
-        assert named[kind.__name__] == [*kind._fields]
+        of = first or of
+        methods.setdefault(of, []).append(name)
     for of, protocol in (("world", World), ("policy", Policy)):
-        assert named[of] == [name for name in vars(protocol) if not name.startswith("_")]
-    assert named["a policy may have"] == ["decide_all", "say", "flush"]
+        assert methods[of] == [name for name in vars(protocol) if not name.startswith("_")]
+    assert methods["a policy may have"] == ["decide_all", "say", "flush"]
 
 
 def test_the_scenario_of_the_readme_is_sound(tmp_path: Path) -> None:
