@@ -1,7 +1,7 @@
-"""The name ``agents`` for ``tiermem``, where no other module has it: the same modules.
+"""The name ``agents`` for ``tiermem`` in a checkout: the same modules.
 
-A wheel has this file as its module ``agents``; Python prefers a package of that name beside it, as
-openai-agents installs one. In a checkout the folder ``agents`` imports it.
+The folder ``agents`` imports this file when it is imported by its own name. A wheel has no such
+folder, and not this file: there, ``agents`` is whatever others call so.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The package is imported as ``tiermem``; ``agents`` is the same where nothing else is called so.
+"""The package is imported as ``tiermem``; in a checkout ``agents`` is the same.
 
 Each test imports in processes of their own, once from the checkout and once from a built wheel.
 """
@@ -86,6 +86,9 @@ def site(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+the_checkout = pytest.mark.parametrize("site", ["checkout"], indirect=True)
+"""Of a test of the other name."""
+
 from_the_wheel_first = pytest.mark.parametrize(
     "site", [pytest.param("checkout", marks=pytest.mark.long), "wheel"], indirect=True
 )
@@ -146,8 +149,7 @@ def test_both_names_are_one_package() -> None:
     assert sys.modules["agents.simulation.worlds.market"] is tiermem.simulation.worlds.market
 
 
-@pytest.mark.long
-@pytest.mark.long_after(2)
+@the_checkout
 @pytest.mark.parametrize("order", ["agents tiermem", "tiermem agents"])
 def test_whichever_name_comes_first_the_objects_are_the_same(
     site: Path, tmp_path: Path, order: str
@@ -181,13 +183,19 @@ def test_what_was_pickled_as_of_agents_is_read() -> None:
     assert b"tiermem.memory.tiers" in pickle.dumps(tiermem.Tier)
 
 
-@pytest.mark.long_after(1)
-@pytest.mark.parametrize("name", ["agents", "tiermem"])
-def test_a_module_runs_by_either_name(site: Path, tmp_path: Path, name: str) -> None:
-    command = ["-m", f"{name}.interfaces.cli.app", "--version"]
+def test_a_module_runs_by_its_name(site: Path, tmp_path: Path) -> None:
+    command = ["-m", "tiermem.interfaces.cli.app", "--version"]
     assert python(*command, path=[site], cwd=tmp_path) == f"tiermem {tiermem.__version__}"
 
 
+@the_checkout
+@pytest.mark.long
+def test_a_module_runs_by_its_other_name(site: Path, tmp_path: Path) -> None:
+    command = ["-m", "agents.interfaces.cli.app", "--version"]
+    assert python(*command, path=[site], cwd=tmp_path) == f"tiermem {tiermem.__version__}"
+
+
+@the_checkout
 def test_loggers_are_named_for_tiermem(site: Path, tmp_path: Path) -> None:
     code = """
 import logging
@@ -246,9 +254,20 @@ print(Runner.__module__, agents.memory.Session.__module__, tiermem.Tier.__module
 
 
 @pytest.mark.slow
-def test_the_wheel_has_no_file_that_a_package_agents_could_have(wheel_site: Path) -> None:
-    assert (wheel_site / "agents.py").is_file()
-    assert not (wheel_site / "agents").exists()
+def test_the_wheel_leaves_the_name_agents_to_others(wheel_site: Path, tmp_path: Path) -> None:
+    installed = {each.name for each in wheel_site.iterdir() if each.suffix != ".dist-info"}
+    assert installed - {"bin"} == {"tiermem"}
+    code = f"""
+import sys
+sys.path = [each for each in sys.path if each != {str(ROOT / "src")!r}]  # of an editable install
+import tiermem.simulation.worlds.market, tiermem.tools
+assert tiermem.__file__.startswith({str(wheel_site)!r})
+try:
+    import agents
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    assert script(tmp_path, code, wheel_site) == "agents"
 
 
 # Child processes, beside a file agents.py
@@ -321,7 +340,7 @@ def test_a_run_and_a_sweep_of_code_that_has_its_own_agents(site: Path, folder: P
     assert len(list((folder / "sweep" / "cells").glob("*/summary.json"))) == 2
 
 
-@pytest.mark.long_after(1)
+@the_checkout
 @pytest.mark.slow
 def test_a_run_of_code_that_imports_tiermem_by_its_other_name(site: Path, tmp_path: Path) -> None:
     scenario(tmp_path, "agents", "Tier")

@@ -265,7 +265,7 @@ def test_a_built_wheel_has_the_defaults_and_the_type_marker(tmp_path: Path) -> N
             assert packed == path.read_bytes()
     assert {"tiermem/py.typed", "tiermem/__init__.py", "tiermem/bank/memory_bank.py"} <= names
     tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
-    assert tops == {"tiermem", "agents.py"}
+    assert tops == {"tiermem"}
 
 
 @pytest.mark.slow

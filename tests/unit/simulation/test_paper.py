@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+import tiermem
 from agents.config.load import load_settings
 from agents.errors import InvalidInput, RunError
 from agents.simulation.paper.methods import GAP
@@ -118,7 +119,7 @@ def test_methods_say_what_was_compared_registered_and_tested(swept: Path, tmp_pa
         "a level of 97.5 %",
         "(Holm 1979)",
         "Holm, S. (1979)",
-        "on TierMem 0.1.0",
+        f"on TierMem {tiermem.__version__}",
         "| `simulation.agents` | 10 | 5 |",
     ):
         assert part in methods, part
