@@ -76,7 +76,7 @@ check: $(STAMP)  ## lint, format, types, import contracts
 		else echo "the types of the inspector's page are not checked: that needs tsc, or npx and npm's packages"; fi
 
 demo: $(STAMP)   ## flat memory against tiers and what else a user would do, 10 seeds each: two minutes on two cores
-	$(BIN)/python simulations/demo.py
+	$(BIN)/tiermem demo
 
 # A benchmark is a program in benchmarks/, and its first line says what it measures.
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tiermem.simulation.reports.plots import Key, Panel, alone, drawing, path, text_at
 
-FIGURES = Path("runs/demo.json")
+FIGURES = Path("runs/demo/runs.json")
 COLOURS = {"tiers": "#0072b2", "importance": "#009e73"}
 OTHER = "#d55e00"
 WIDTH, BARS, NAMES, ROW, TOP = 900.0, 560.0, 138.0, 17.0, 20.0

@@ -138,6 +138,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["why", "run", "-a", "alice", "--tick", number]
         yield ["notes", "crew", "-a", "alice", "search", "query", "--limit", number]
         yield ["notes", "crew", "-a", "alice", "search", "query", "--min-score", f"{number}9"]
+        yield ["demo", "--out", "new", "--seeds", number]
         yield ["run", "mine/stones.yaml", "--out", "new", "--seed", number]
         yield ["run", "mine/stones.yaml", "--out", "new", "--ticks", number]
         yield ["resume", "run", "--from-tick", number]
@@ -154,6 +155,7 @@ def hostile() -> Iterator[list[str]]:
             yield ["sweep", "mine/sweep.yaml", "--plan", "--difference", number, "--spread", "1"]
         yield ["fit", "mine/fit.yaml", "--to", "data.csv", "--out", "new", "--runs", number]
     for out in ("plain.txt", "crew", "plain.txt/new", "/dev/null", "mine"):
+        yield ["demo", "--seeds", "3", "--out", out]
         yield ["run", "mine/stones.yaml", "--out", out]
         yield ["branch", "run", "--at", "1", "--out", out]
         yield ["sweep", "mine/sweep.yaml", "--out", out]

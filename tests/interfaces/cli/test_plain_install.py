@@ -58,6 +58,7 @@ compact crew --prune
 store export crew --out crew.parquet
 store import crew crew.parquet
 notes crew -a alice append "The bridge is closed"
+demo --seeds 3 --quiet
 run simulations/rumor.yaml --ticks 4 --out rumor
 resume rumor --ticks 6
 replay rumor
@@ -179,7 +180,7 @@ def test_a_simulation_without_its_packages_says_so_before_it_begins(
     memory_alone: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "small.yaml").write_text(json.dumps({"simulation": {"world": "market"}}))
-    for line in ("run small.yaml --out run", "sweep small.yaml --out swept"):
+    for line in ("run small.yaml --out run", "sweep small.yaml --out swept", "demo"):
         done = tiermem(memory_alone, tmp_path, *line.split())
         assert done.returncode == 1
         assert "pip install 'tiermem[simulation]'" in done.stderr

@@ -181,6 +181,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("compact", "banks:compact", "Move memories between hot, warm and cold."),
     ),
     "Simulations": (
+        ("demo", "demo:demo", "Measure on this machine what tiers change: two minutes."),
         ("run", "runs:run", "Run a simulation."),
         ("resume", "runs:resume", "Continue a run, or make it longer."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),

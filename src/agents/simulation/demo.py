@@ -1,37 +1,39 @@
-"""Flat memory against tiers, and against what a competent user would do instead: `make demo`.
+"""Flat memory against tiers, and against what a competent user would do instead: `tiermem demo`.
 
 In the first two regimes tiers pay, and the table names what does as well as they do. In the others
 they pay less, not at all, or they harm. The last table is about agents that pin what does not
-matter, and miss what does. 10 seeds each, in as many processes as there are cores.
+matter, and miss what does. By default 10 seeds each, in as many processes as there are cores.
 """
 
 import json
-import multiprocessing
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from tiermem import MemoryBank
-from tiermem.config.load import load_settings
-from tiermem.config.settings import Settings
-from tiermem.memory.context import approximate_tokens, render
-from tiermem.memory.records import Hits
-from tiermem.simulation import Loop
-from tiermem.simulation.policies.cassette import Cassette
-from tiermem.simulation.protocols import Observation, Policy
-from tiermem.simulation.runs.scenario import make_policy, make_world
-from tiermem.simulation.statistics import differences, in_words, interval_of, summarise
+from ..bank.memory_bank import MemoryBank
+from ..config.load import load_settings
+from ..config.settings import Settings
+from ..errors import InvalidInput, RunError
+from ..memory.context import approximate_tokens, render
+from ..memory.records import Hits
+from ..storage.files import FILE_MODE, make_folder, replace_file
+from .policies.cassette import Cassette
+from .protocols import Observation, Policy
+from .runs.scenario import make_policy, make_world
+from .statistics import differences, in_words, interval_of, summarise
+from .tick.loop import Loop
+from .workers.carriers import in_processes
 
-HERE = Path(__file__).parent
-FIGURES = Path("runs/demo.json")
-SEEDS = range(1, 11)
-NOISY_SEEDS = SEEDS[:6]
+FIGURES = "runs.json"
+"""In the demo's folder, every run as it is given by :func:`run`."""
+SEEDS = 10
+NOISY_SEEDS = 6
+"""Of the seeds, at most so many are for agents that pin wrongly."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """How much is wrong of what an agent pins, or does not pin."""
+
+Rows = Sequence[Mapping[str, Any]]
 
 
 class Design(NamedTuple):
@@ -124,27 +126,36 @@ class Cell(NamedTuple):
             "simulation.world_options": self.regime.options,
             **design.settings,
         }
-        return load_settings(HERE / self.regime.scenario, preset=design.preset, overrides=changes)
+        scenario = scenarios() / self.regime.scenario
+        return load_settings(scenario, preset=design.preset, overrides=changes)
 
 
-def cells() -> list[Cell]:
-    """All runs of the demo."""
+def scenarios() -> Path:
+    """The folder of the scenarios; a wheel carries those of the demo, and a checkout has more."""
+    here = Path(__file__).parents[1]
+    carried = here / "defaults" / "scenarios"
+    return carried if carried.exists() else here.parents[1] / "simulations"
+
+
+def cells(number: int = SEEDS) -> list[Cell]:
+    """All runs of the demo, with so many seeds."""
+    seeds = range(1, number + 1)
     plain = [
         Cell(regime, memory, seed)
         for regime in REGIMES
         for memory in regime.memories
-        for seed in SEEDS
+        for seed in seeds
     ]
     noisy = [
         Cell(REGIMES[0], "tiers", seed, noise, share)
         for noise in NOISE
         for share in SHARES
-        for seed in NOISY_SEEDS
+        for seed in seeds[:NOISY_SEEDS]
     ]
     return plain + noisy
 
 
-class Weighed:
+class _Weighed:
     """A policy, and how many tokens the memories have with which it decides."""
 
     def __init__(self, policy: Policy) -> None:
@@ -152,6 +163,7 @@ class Weighed:
         self.tokens: list[int] = []
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Any:
+        """Decide, and count the tokens."""
         self.tokens.append(approximate_tokens(render(memories)) if memories else 0)
         return self._policy.decide(observation, memories, rng)
 
@@ -161,7 +173,7 @@ def run(cell: Cell) -> dict[str, Any]:
     settings = cell.settings()
     world = make_world(settings)
     with MemoryBank.ephemeral(settings) as bank:
-        policy = Weighed(make_policy(settings, world, Cassette(Path("none"), replay=True)))
+        policy = _Weighed(make_policy(settings, world, Cassette(Path("none"), replay=True)))
         loop = Loop(bank, world, policy, settings.simulation.agent_ids())
         loop.begin()
         for _ in range(settings.simulation.ticks):
@@ -177,8 +189,48 @@ def run(cell: Cell) -> dict[str, Any]:
     }
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of the table, in Markdown: means, and the differences from tiers."""
+def run_all(planned: Sequence[Cell]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Make the runs in processes; each comes when it is done, with its place."""
+    for place, row in in_processes(run, [(cell,) for cell in planned]):
+        if row is None:
+            cell = planned[place]
+            raise RunError(
+                f"the process of a run was killed twice: {cell.regime.name}, {cell.memory}, "
+                f"seed {cell.seed}",
+                hint="is there memory left? The same command tries again",
+            )
+        yield place, row
+
+
+def prepare(folder: Path) -> None:
+    """Make the demo's folder, with the scenarios; :class:`InvalidInput` if it has other files."""
+    names = sorted({regime.scenario for regime in REGIMES})
+    try:
+        make_folder(folder)
+        foreign = sorted({each.name for each in folder.iterdir()} - {FIGURES, *names})
+        if foreign:
+            raise InvalidInput(
+                f"{folder} is not the folder of a demo: {foreign[0]} is in it",
+                hint="name another with --out",
+            )
+        for name in names:
+            content = (scenarios() / name).read_bytes()
+            if not (folder / name).exists():
+                replace_file(folder / name, content, FILE_MODE)
+    except OSError as error:
+        raise InvalidInput(
+            f"{folder} can't be made or written: {error.strerror or error}",
+            hint="name another with --out",
+        ) from None
+
+
+def write(folder: Path, rows: Rows) -> None:
+    """Write every run to the demo's folder."""
+    replace_file(folder / FIGURES, json.dumps(rows) + "\n", FILE_MODE)
+
+
+def table(rows: Rows) -> list[dict[str, str]]:
+    """A row for each memory in each regime: means, and the difference from tiers."""
     keys = ("regime", "memory")
     plain = [row for row in rows if not row["noise"]]
     metrics = ["result", "tokens"]
@@ -188,30 +240,49 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     }
     gaps = differences(plain, ["regime"], ["result"], baseline="tiers", variant="memory")
     apart = {(gap["regime"], gap["memory"]): gap for gap in gaps}
-    yield "| what is measured | memory | mean | tokens | more than with tiers, 95 % interval |"
-    yield "|---|---|--:|--:|--:|"
+    made = []
     for regime, memory in dict.fromkeys((row["regime"], row["memory"]) for row in plain):
         mean, tokens = (means[regime, memory, metric] for metric in metrics)
         gap = apart.get((regime, memory))
         more = f"{_signed(gap['mean'])} ({in_words(interval_of(gap), _signed)})" if gap else ""
-        yield f"| {regime} | {memory} | {mean:,.1f} | {tokens:.0f} | {more} |"
+        made.append(
+            {
+                "what is measured": regime,
+                "memory": memory,
+                "mean": f"{mean:,.1f}",
+                "tokens": f"{tokens:.0f}",
+                "more than with tiers, 95 % interval": more,
+            }
+        )
+    return made
 
 
-def noise_table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of the table of what agents do wrong: means with their intervals."""
-    yield f"| {REGIMES[0].name}, tiers | {' | '.join(f'{share:.0%}' for share in SHARES)} |"
-    yield f"|---|{'--:|' * len(SHARES)}"
-    noisy = [row for row in rows if row["noise"]]
+def noise_table(rows: Rows) -> list[dict[str, str]]:
+    """A row for each thing that agents do wrong: by its share, the mean with its interval."""
     found = {
         (row["noise"], row["share"]): row
-        for row in summarise(noisy, ["noise", "share"], ["result"])
+        for row in summarise([row for row in rows if row["noise"]], ["noise", "share"], ["result"])
     }
-    for noise in NOISE:
-        shown = [
-            f"{row['mean']:,.0f} ({in_words(interval_of(row), _whole)})"
-            for row in (found[noise, share] for share in SHARES)
-        ]
-        yield f"| {noise} | {' | '.join(shown)} |"
+    return [
+        {
+            f"{REGIMES[0].name}, tiers": noise,
+            **{
+                f"{share:.0%}": f"{row['mean']:,.0f} ({in_words(interval_of(row), _whole)})"
+                for share in SHARES
+                for row in (found[noise, share],)
+            },
+        }
+        for noise in NOISE
+    ]
+
+
+def markdown(rows: Sequence[Mapping[str, str]], left: int) -> Iterator[str]:
+    """The lines of a table in Markdown; so many columns are words, and the others numbers."""
+    heads = list(rows[0])
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * left}{'--:|' * (len(heads) - left)}"
+    for row in rows:
+        yield f"| {' | '.join(row.values())} |"
 
 
 def _signed(value: float) -> str:
@@ -220,29 +291,3 @@ def _signed(value: float) -> str:
 
 def _whole(value: float) -> str:
     return f"{value:,.0f}"
-
-
-def main() -> None:
-    """Run all and print the tables; the figures go to a file, from which the picture is drawn."""
-    began = time.monotonic()
-    planned = cells()
-    rows = []
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        for row in pool.map(run, planned, chunksize=2):
-            rows.append(row)
-            if len(rows) % 20 == 0:
-                print(f"\r{len(rows)} of {len(planned)} runs", end="", file=sys.stderr, flush=True)
-    print(f" in {time.monotonic() - began:.0f} s\n", file=sys.stderr)
-    FIGURES.parent.mkdir(exist_ok=True)
-    FIGURES.write_text(json.dumps(rows) + "\n")
-    print("\n".join(table(rows)))
-    print(f"\n{len(SEEDS)} seeds each, paired; less is better. And if agents pin wrongly")
-    print(f"({len(NOISY_SEEDS)} seeds):\n")
-    print("\n".join(noise_table(rows)))
-    print(f"\nEvery run is in {FIGURES}.")
-    print("Look at one run:  tiermem run simulations/household.yaml --out runs/household")
-    print("                  tiermem show runs/household --agent agent_00")
-
-
-if __name__ == "__main__":
-    main()
