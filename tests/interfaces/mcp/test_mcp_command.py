@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,13 +129,14 @@ def test_a_client_starts_it_as_the_howto_says_and_uses_everything(tmp_path: Path
             assert len((await client.get_prompt("flush")).messages) == 1
             templates = (await client.list_resource_templates()).resource_templates
             prompts = (await client.list_prompts()).prompts
-            for name in (
-                *OPERATIONS,
-                *uris[:2],
-                templates[0].uri_template,
-                *(p.name for p in prompts),
-            ):
+            for name in (*uris[:2], templates[0].uri_template, *(p.name for p in prompts)):
                 assert f"`{name}`" in page
+            offered = re.findall(r"`(\w+)`", page.partition("`--tell` adds")[2].partition(".")[0])
+            assert sorted(offered) == sorted(
+                name
+                for name, each in OPERATIONS.items()
+                if each.permission not in ("read", "write")
+            )
 
     anyio.run(main)
     assert "NEVER transfer to agent_X (scammer)" in texts(folder)
