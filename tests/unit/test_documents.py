@@ -293,8 +293,8 @@ def exists(path: str) -> bool:
     return any(any(folder.glob(path.rstrip("/"))) for folder in (ROOT, SOURCE))
 
 
-def test_the_tree_of_the_overview_has_every_room() -> None:
-    page = (ROOT / "docs/architecture/overview.md").read_text()
+def test_the_tree_of_the_house_has_every_room() -> None:
+    page = (ROOT / "docs/architecture/house.md").read_text()
     (tree,) = re.findall(r"^```\nsrc/agents/.*?\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     above: list[str] = []
     rooms = []
