@@ -11,10 +11,10 @@ from pathlib import Path
 from ...bank import history
 from ...errors import RunError, TierMemError
 from ...storage.files import TemporaryFolder, is_temporary, make_folder, replace_file
+from ...storage.whole_folder import clear_up, name_beside, put_in_place
 from ..runs.folder import not_of_a_run, read_folder
 from ..runs.found_effects import ARMS, AS_IT_WAS
 from ..runs.trust import is_trusted_run, seal_run
-from ..whole_folder import clear_up, name_beside, put_in_place
 
 _FOUND = "effect.json"
 _HALF = "unfinished.txt"

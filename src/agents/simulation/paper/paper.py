@@ -22,6 +22,7 @@ from ...config.settings import Settings
 from ...errors import RunError
 from ...memory.words import number
 from ...storage.files import replace_file
+from ...storage.whole_folder import clear_up, strangers, whole_folder
 from ..reports import plots
 from ..reports.pdf import pdf
 from ..reports.sweep_report import Look
@@ -32,7 +33,6 @@ from ..runs.record import RunRecord
 from ..statistics import interval_of
 from ..sweeps.record import PLAN, SweepRecord
 from ..sweeps.run_sweep import plot_names, plot_of
-from ..whole_folder import clear_up, strangers, whole_folder
 from .source import WorldSource, source_of
 
 _NO_MATTER = (

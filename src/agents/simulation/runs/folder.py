@@ -17,8 +17,8 @@ from ...config.settings import Settings
 from ...config.yaml_files import to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
 from ...storage.files import copy_file, is_temporary, make_folders, replace_file
+from ...storage.whole_folder import clear_up, strangers, whole_folder
 from ..tick.branch_rules import check_rules
-from ..whole_folder import clear_up, strangers, whole_folder
 
 FORMAT = 1
 

@@ -19,10 +19,10 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankError, ConfigError, RunError, Untrusted
 from ...storage.files import lock_folder
+from ...storage.whole_folder import put_aside
 from ..policies.cassette import Cassette
 from ..protocols import Policy, World
 from ..tick.branch_rules import BranchRules
-from ..whole_folder import put_aside
 from ..workers.carriers import ProcessLink, serve
 from ..workers.cells import CASSETTE, LOG, SHARDS, Logged, LoggedLoop, base_of, gather_cassettes
 from ..workers.driver import Driver

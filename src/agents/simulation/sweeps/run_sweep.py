@@ -20,6 +20,7 @@ from ...config.settings import Settings
 from ...config.yaml_files import read_yaml, to_yaml
 from ...errors import ConfigError, RunError, RunPaused
 from ...storage.files import lock_folder, make_folder, replace_file
+from ...storage.whole_folder import strangers
 from ..reports import plots
 from ..reports.sweep_report import Look, SweepResults, arm_of, render_sweep
 from ..runs import outputs
@@ -29,7 +30,6 @@ from ..runs.placement import LOCAL, Placement, check_engine, without_engine
 from ..runs.run import Run
 from ..runs.scenario import code_of
 from ..statistics import ALPHA, Band, band, differences, interval_of, summarise
-from ..whole_folder import strangers
 from ..workers.carriers import KILLED, in_processes
 from ..workers.cells import CASSETTE
 from ..workers.ray_carrier import Cluster

@@ -19,6 +19,7 @@ from ...storage.journal.journal import Journal
 from ...storage.sqlite import sync_folder
 from ...storage.state import snapshots
 from ...storage.trust import with_new_id
+from ...storage.whole_folder import whole_folder
 from ...telling.groups import is_board
 from ..kept_ticks import attachment, ticks_of
 from ..policies.cassette import Cassette
@@ -27,7 +28,6 @@ from ..tick.act import Boards, Deed
 from ..tick.branch_rules import BranchRules
 from ..tick.minds import Minds
 from ..tick.user_code import check_state
-from ..whole_folder import whole_folder
 from . import wire
 from .log import Entry, TickLog
 

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: of runs, of experiments, of the cells of a run.
+"""Folders that appear whole or not at all: of runs and their cells, of experiments, of backups.
 
 A folder is made beside its place, under a name that tells the process, and gets its own name when
 all is in it. So a kill leaves the folder that was there, and what the next one removes.
@@ -11,21 +11,25 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..storage.files import is_alive, is_temporary, make_folder
+from .files import is_alive, is_temporary, make_folder
 
 
 @contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
+def whole_folder(folder: Path, *, replace: bool = True) -> Iterator[Path]:
     """A new folder to fill, which gets the name ``folder`` at the end of the block.
 
-    It replaces the folder that has this name. After an error it is removed, and nothing changed.
+    It replaces the folder that has this name; without ``replace``, OSError if that one holds
+    anything. After an error it is removed, and nothing changed.
     """
     temporary = name_beside(folder)
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         make_folder(temporary)
         yield temporary
-        put_in_place(temporary, folder)
+        if replace:
+            put_in_place(temporary, folder)
+        else:
+            temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
