@@ -21,6 +21,7 @@ from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
 from .agent_session import AgentSession
 from .agent_social import AgentSocial
+from .backup import Backup
 from .memory_bank import Group, MemoryBank
 
 logger = logging.getLogger(__name__)
@@ -512,6 +513,16 @@ class AsyncMemoryBank(_View[MemoryBank]):
     async def checkpoint_extra(path: str | PathLike[str]) -> dict[str, Any]:
         """:meth:`MemoryBank.checkpoint_extra`."""
         return await asyncio.to_thread(MemoryBank.checkpoint_extra, path)
+
+    @staticmethod
+    async def backup(
+        folder: str | PathLike[str],
+        to: str | PathLike[str],
+        *,
+        progress: Progress | None = None,
+    ) -> Backup:
+        """:meth:`MemoryBank.backup`. If it is cancelled, it still runs to its end."""
+        return await asyncio.to_thread(MemoryBank.backup, folder, to, progress=progress)
 
     @staticmethod
     async def reembed(

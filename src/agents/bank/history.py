@@ -79,12 +79,7 @@ def past(folder: Path, tick: int | None) -> Journal:
     """A copy in memory of a bank's journal, as it was after ``tick`` or as it is now."""
     journal = Journal(None, copied=journal_of(folder))
     try:
-        if journal.get("bank") is None:
-            raise BankError(
-                f"the journal in {folder} is empty: a bank was begun there, and never made",
-                hint="if it held memories, restore it from a backup; else delete journal.db and "
-                f"make the bank with: tiermem init {quote(str(folder))}",
-            )
+        identity_of(journal, folder)
         if tick is not None:
             if check_whole("tick", tick) > journal.tick:
                 raise BankError(
@@ -96,6 +91,18 @@ def past(folder: Path, tick: int | None) -> Journal:
         journal.close()
         raise
     return journal
+
+
+def identity_of(journal: Journal, folder: Path) -> dict[str, Any]:
+    """The identity of the bank in a folder; an error if its making was never finished."""
+    identity: dict[str, Any] | None = journal.get("bank")
+    if identity is None:
+        raise BankError(
+            f"the journal in {folder} is empty: a bank was begun there, and never made",
+            hint="if it held memories, restore it from a backup; else delete journal.db and "
+            f"make the bank with: tiermem init {quote(str(folder))}",
+        )
+    return identity
 
 
 def check_unused(folder: Path) -> None:

@@ -28,6 +28,7 @@ from ..telling import groups, tell
 from ..telling.trust import Trusting
 from ..version import __version__
 from .agent_memory import AgentMemory
+from .backup import backup
 from .history import checkpoint_extra, reembed
 from .opening import NOT_SETTINGS, Config, Opening, path_of
 
@@ -353,6 +354,7 @@ class MemoryBank(OneWriter):
                 self.engine.store.keep_up(progress)
 
     checkpoint_extra = staticmethod(checkpoint_extra)
+    backup = staticmethod(backup)
     reembed = staticmethod(reembed)
 
     @classmethod

@@ -465,6 +465,17 @@ def read_all(journal: Journal) -> None:
                 attached.state()
 
 
+def check_all(journal: Journal) -> None:
+    """Raise :class:`BankDamaged` if a page, a row or a hash in a journal is not as written."""
+    with journal.reading():
+        (found,) = journal.file.db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise journal.file.damaged(" ".join(found.split()))
+        read_all(journal)
+        for _ in journal.attachments.logs():
+            pass
+
+
 def _move_aside(path: Path) -> None:
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():

@@ -66,7 +66,12 @@ def make_private(path: Path) -> None:
         os.close(new_file(path))
 
 
-def copy_database(path: Path, target: sqlite3.Connection) -> None:
+Pages = Callable[[int, int], object]
+"""Takes how many pages are copied, and of how many."""
+_PAGES_AT_ONCE = 4096
+
+
+def copy_database(path: Path, target: sqlite3.Connection, progress: Pages | None = None) -> None:
     """Copy a database, which another process may have open, into an empty one.
 
     Where no process had it open and one opened it meanwhile, a part of the copy may be older than
@@ -74,20 +79,30 @@ def copy_database(path: Path, target: sqlite3.Connection) -> None:
     """
     is_quiet, before = not log_of(path).exists(), looks_of(path)
     try:
-        _copy(path, target)
+        _copy(path, target, progress)
     except sqlite3.Error:
         if not is_quiet or looks_of(path) == before:
             raise
     else:
         if not is_quiet or looks_of(path) == before:
             return
-    _copy(path, target)
+    _copy(path, target, progress)
 
 
-def _copy(path: Path, target: sqlite3.Connection) -> None:
+def _copy(path: Path, target: sqlite3.Connection, progress: Pages | None) -> None:
     source = open_to_read(path)
     try:
-        source.backup(target)
+        if progress is None:
+            source.backup(target)
+            return
+        # Between two steps SQLite begins anew if the database has changed, unless somebody reads.
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+        def show(_: int, left: int, of: int) -> None:
+            progress(of - left, of)
+
+        source.backup(target, pages=_PAGES_AT_ONCE, progress=show)
     finally:
         source.close()
 

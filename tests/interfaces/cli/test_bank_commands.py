@@ -413,6 +413,26 @@ def test_colours_are_off_where_they_are_not_wanted(
     assert "\x1b[32m" not in on_a_terminal("doctor", folder)
 
 
+# Backups
+
+
+def test_a_backup_is_made_beside_a_process_that_has_the_bank(
+    tiermem: Command, folder: Path
+) -> None:
+    with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("written a moment ago")
+        done = tiermem("backup", folder, "copy")
+        assert done.code == 0
+        assert done.out.startswith("backed up crew to copy: ")
+        made = tiermem("backup", folder, "copy-2", "--json").json
+        assert made["commits"] == bank.engine.journal.head
+        assert made["hash"] == bank.engine.journal.hash.hex()
+    for place in ("copy", "copy-2"):
+        assert "a moment ago" in tiermem("search", place, "-a", "alice", "moment").out
+        assert state(Path(place)) == state(folder)
+        assert tiermem("add", place, "-a", "alice", "it goes on").code == 0
+
+
 # Mistakes
 
 HOSTILE = [
@@ -483,6 +503,17 @@ HOSTILE = [
     ["unpin", "nowhere", "-a", "alice", "1"],
     ["show", "foreign"],
     ["doctor", "nowhere"],
+    ["backup", "nowhere", "copy"],
+    ["backup", "foreign", "copy"],
+    ["backup", "crew"],
+    ["backup", "crew", ""],
+    ["backup", "", "copy"],
+    ["backup", "crew", "crew"],
+    ["backup", "crew", "crew/copy"],
+    ["backup", "crew", "foreign"],
+    ["backup", "crew", "foreign/journal.db/copy"],
+    ["backup", "crew", "x" * 5000],
+    ["backup", "crew", "%s\x1b[2J/\udcff/" + "x" * 300],
     ["store", "export", "nowhere"],
     ["store", "export", "foreign", "--out", "x.jsonl"],
     ["store", "export", "crew", "-a", "zed"],
@@ -521,6 +552,7 @@ def test_a_mistake_is_told_without_a_traceback_and_changes_nothing(
     assert "\x1b" not in done.err
     assert state(folder) == before
     assert not Path("nowhere").exists()
+    assert not Path("copy").exists()
 
 
 def test_standard_input_that_is_no_text_is_one_clear_error(

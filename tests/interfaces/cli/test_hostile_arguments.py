@@ -41,6 +41,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["status", folder, "--tiers"]
         yield ["show", folder]
         yield ["store", "export", folder]
+        yield ["backup", folder, "copy"]
         yield ["notes", folder, "-a", "alice"]
         yield ["notes", folder, "-a", "alice", "sync"]
         yield ["add", folder, "-a", "alice", "text"]

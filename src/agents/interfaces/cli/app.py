@@ -210,6 +210,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Care": (
         ("doctor", "doctor:doctor", "Find what is wrong, and what to do about it."),
         ("config", "banks:config", "Check settings, and print all of them."),
+        ("backup", "store:backup", "Copy a bank that may be in use, whole and checked."),
         ("store export", "store:export", "Write memories as JSON Lines or Parquet."),
         ("store import", "store:import_", "Store the memories of a file, or of a mem0 store."),
         ("store sync", "store:sync", "Write to mem0's store what it lacks."),

@@ -29,6 +29,7 @@ from ..interrupts import first
 from ..shelf import Changes, ShelfTable
 from ..sqlite import (
     DAMAGE,
+    Pages,
     copy_database,
     is_of_the_system,
     log_of,
@@ -52,12 +53,17 @@ _UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
 class JournalFile:
     """The file at ``path``; for ``path`` None, a database that ends with this object.
 
-    The database begins as a copy of ``copied``, a journal that another process may have open. With
-    ``seen``, it is that journal itself as it is now, to be read and never written.
+    The database begins as a copy of ``copied``, a journal that another process may have open;
+    ``progress`` is told of its pages. With ``seen``, it is that journal itself as it is now, to be
+    read and never written.
     """
 
     def __init__(
-        self, path: Path | None, copied: Path | None = None, seen: Path | None = None
+        self,
+        path: Path | None,
+        copied: Path | None = None,
+        seen: Path | None = None,
+        progress: Pages | None = None,
     ) -> None:
         self.name = str(path or copied or seen or "in memory")
         self._path = path and path.absolute()  # the process may go to another folder
@@ -78,7 +84,7 @@ class JournalFile:
         try:
             with self.reading():
                 if copied:
-                    copy_database(copied, self.db)
+                    copy_database(copied, self.db, progress)
                 self._open(path)
         except BaseException:
             self.leave()  # or SQLite would remember the file for the next to open it
@@ -285,7 +291,7 @@ _EMBEDDING = "INSERT OR IGNORE INTO embeddings VALUES (?, ?)"
 
 
 class Journal:
-    """The journal of a bank, in a file; ``path``, ``copied``, ``seen`` say which, as for the file.
+    """The journal of a bank, in a file; the arguments say which, as for the file.
 
     ``head`` is the id of the last commit, ``hash`` the hash over all commits, ``tick`` the tick
     after the last one. ``base`` is the commit before the first commit that is here: 0, unless the
@@ -293,7 +299,11 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path | None, copied: Path | None = None, seen: Path | None = None
+        self,
+        path: Path | None,
+        copied: Path | None = None,
+        seen: Path | None = None,
+        progress: Pages | None = None,
     ) -> None:
         source = copied or seen or path
         # They are read first: another process may write more commits while the journal is copied.
@@ -301,7 +311,7 @@ class Journal:
         records = find_records(source) if source else []
         self._records = records_of(path) if path else []
         self._expects_more = False
-        self.file = file = JournalFile(path, copied, seen)
+        self.file = file = JournalFile(path, copied, seen, progress)
         self.get, self.set, self.reading = file.get, file.set, file.reading
         self.check_there = file.check_there
         self._db = file.db

@@ -398,14 +398,10 @@ def _memories(folder: Path) -> Findings:
 def _journal(folder: Path) -> Finding:
     """The pages of the file, and the hash of every commit, tick, snapshot and cold memory."""
     from ....bank import history
-    from ....storage.checkpoint import read_all
+    from ....storage.checkpoint import check_all
 
     with closing(history.past(folder, None)) as journal:
-        with journal.reading():
-            (found,) = journal.file.db.execute("PRAGMA integrity_check(1)").fetchone()
-        if found != "ok":
-            raise BankDamaged(f"{folder / 'journal.db'} is damaged: {' '.join(found.split())}")
-        read_all(journal)
+        check_all(journal)
         number = journal.head - journal.base
         said = f"{number:,} commits up to tick {journal.tick:,}, each with the right hash"
     return Finding("ok", "journal", said)

@@ -1,4 +1,4 @@
-"""Commands on what is on disk: mem0's copy of a bank, its vectors, files, and trust."""
+"""Commands on what is on disk: backups, mem0's copy of a bank, its vectors, files, and trust."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -35,6 +35,30 @@ if TYPE_CHECKING:
 
 _NEITHER = ("notes", "tokens.json", "bank.lock", "bank.head", "reembed.db")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
+
+
+def backup(
+    folder: BankFolder,
+    to: Annotated[Path, Argument(metavar="BACKUP", help="The new folder of the backup.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy a bank that may be in use to a new folder, and check the copy.
+
+    The backup has every commit that was acknowledged before the command began, and appears whole
+    or not at all. It has the memories, the notes as the bank knows them, the tokens, and the
+    records of a run. It is a bank: open it where it is, or to restore it, move its folder to where
+    the bank was. mem0's store is made anew from it.
+    """
+    from ....bank.backup import backup as back_up
+    from ..progress import writing
+
+    with writing("pages") as show:
+        made = back_up(folder, to, progress=show)
+    if as_json:
+        echo_json({"bank": str(folder), **made._asdict()})
+        return
+    commits = counted(made.commits, "commit")
+    say(f"backed up {folder} to {to}: {commits} up to tick {made.tick:,}, {_bytes(made.bytes)}")
 
 
 def sync(
