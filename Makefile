@@ -101,8 +101,17 @@ quality: $(STAMP) ## retrieval quality on LoCoMo or LongMemEval (make quality DA
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
 
-reference: $(STAMP) ## docs/reference.md, from the table of operations
+reference: $(STAMP) ## docs/reference/operations.md, from the table of operations
 	$(BIN)/python docs/make_reference.py
+
+# The site's packages are in no other target's way: they are installed when the site is first built.
+$(VENV)/.docs: $(STAMP)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs ## the documentation as a site that can be searched offline; a broken link ends it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "open build/site/index.html"
 
 settings: $(STAMP) ## config/config.yaml and config/schema.yaml, from the declarations in src/agents/config/settings.py
 	$(BIN)/python docs/make_settings.py

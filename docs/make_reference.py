@@ -1,27 +1,36 @@
-"""Writes docs/reference.md, the page of all operations, from their table: ``make reference``."""
+"""Makes the pages of the reference, each from the one table that the code has.
+
+``make reference`` writes docs/reference/operations.md. The pages of commands, settings and Python are
+made when the site is built: ``make docs``.
+"""
 
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tiermem import errors
+from tiermem.config.settings import Settings
+from tiermem.interfaces.cli import app
+from tiermem.interfaces.cli.failures import usage
+from tiermem.interfaces.cli.help import meaning, value
 from tiermem.tools import ERROR, OPERATIONS, Failure, Operation
 from tiermem.tools.shapes import MEMORY, Schema
 
-PAGE = Path(__file__).with_name("reference.md")
+PAGE = Path(__file__).with_name("reference") / "operations.md"
+SCHEMA = Path(__file__).parents[1] / "config/schema.yaml"
 
 _INTRODUCTION = """\
 # Operations
 
 What an agent can do with its memory, through MCP, HTTP, or the tool calls of a language model: the
 names, arguments and results are the same everywhere. None of them can reach another agent's memory.
-In Python, [a loop with a model](howto/llm-loop.md) calls them with
+In Python, [a loop with a model](../howto/llm-loop.md) calls them with
 `tools.call(memory, name, arguments)`, and `agent.call(name, …)` gives the result itself. A bank
-with a [profile](howto/profiles.md) has the operations of the profile instead.
-
-`make reference` makes this page from the table in `src/agents/tools/operations.py`.
+with a [profile](../howto/profiles.md) has the operations of the profile instead.
 
 Arguments that are not listed are refused; `null` for an optional one means that it is not given.
 Names of other clients are understood where they mean one thing: camelCase (`autoPromote`,
@@ -71,8 +80,8 @@ _TOLD = (
 """The errors that an operation can meet."""
 
 
-def reference() -> str:
-    """The page, as Markdown."""
+def operations() -> str:
+    """The page of all operations, as Markdown."""
     parts = [_INTRODUCTION, _overview(), *map(_section, OPERATIONS.values()), _memory(), _errors()]
     return "\n".join(parts)
 
@@ -230,6 +239,134 @@ def _meaning(error: type) -> tuple[str, str]:
     return f"`{error.__name__}`", _first_line(error)
 
 
+# Settings
+
+_SETTINGS = """\
+# Settings
+
+Every setting: what it accepts, its default, and what it does. Your own file names only what it
+changes, and so do `--set memory.max_pinned=3` and keyword arguments: [settings and
+presets](../guide.md#settings-and-presets). `tiermem config` checks a file and prints the result.
+"""
+
+
+def settings() -> str:
+    """The page of all settings, as Markdown."""
+    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))
+    of_all, parts = [], [_SETTINGS]
+    for name, each in schema["properties"].items():
+        default = Settings().to_dict()[name]
+        if "properties" not in each:
+            of_all.append(_setting(name, each, default))
+            continue
+        rows = [_setting(*row) for row in _settings_of(each, default, "", schema)]
+        parts.append(f"## {name}\n\n{_about(each)}\n\n{_table(_SETTING, rows)}")
+    return "\n".join([parts[0], _table(_SETTING, of_all), *parts[1:]])
+
+
+_SETTING = ("setting", "accepts", "default", "what it does")
+
+
+def _settings_of(
+    section: Schema, defaults: Any, before: str, schema: Schema
+) -> Iterator[tuple[str, Schema, Any]]:
+    """Name, schema and default of each setting of a section, and of the sections in it."""
+    for key, each in section["properties"].items():
+        default = defaults.get(key) if isinstance(defaults, Mapping) else None
+        if "$ref" in each:
+            each = {"type": "object", "description": "A condition; see `rules` above."}
+        yield f"{before}{key}", each, default
+        if "properties" in each:
+            yield from _settings_of(each, default, f"{before}{key}.", schema)
+
+
+def _setting(name: str, schema: Schema, default: Any) -> tuple[str, ...]:
+    holds_others = "properties" in schema
+    shown = "" if holds_others else f"`{json.dumps(default, ensure_ascii=False)}`"
+    if len(shown) > 60:
+        shown = "see [config.yaml](../../config/config.yaml)"
+    return f"`{name}`", "" if holds_others else _accepts(schema), shown, _about(schema)
+
+
+def _accepts(schema: Schema) -> str:
+    """The type of a setting and what it allows, in words."""
+    if "else" in schema:
+        return f"{_accepts(schema['else'])}; or a list"
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(each)}`".replace('"', "") for each in schema["enum"])
+    kind = schema.get("type", "any")
+    words = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    words = words.replace("array", "list").replace("object", "mapping")
+    above = schema.get("exclusiveMinimum")
+    allowed = [
+        schema.get("title", ""),
+        "" if above is None else f"above {above:,}",
+        _span(schema.get("minimum"), schema.get("maximum"), ""),
+        _span(schema.get("minItems"), schema.get("maxItems"), " entries"),
+    ]
+    return "; ".join([words, *filter(None, allowed)])
+
+
+def _about(schema: Schema) -> str:
+    return " ".join(str(schema.get("description", "")).split())
+
+
+# Commands
+
+_COMMANDS = """\
+# Commands
+
+`tiermem COMMAND --help` prints the same. Results go to standard output: tables on a terminal, lines
+with tabs elsewhere, JSON with `--json`. Errors and progress go to standard error. Exit codes: 0
+done; 1 it could not be done, or a replay differs; 2 wrong use or wrong settings; 3 a run is paused
+and can go on later; 130 or 143 stopped by Ctrl-C or SIGTERM.
+"""
+
+
+def commands() -> str:
+    """The page of all commands, as Markdown."""
+    parts = [_COMMANDS]
+    for title, entries in app.COMMANDS.items():
+        rows = [(f"[`{name}`](#{_anchor(name)})", line) for name, _, line in entries]
+        parts.append(f"{title}:\n\n{_table(('command', 'what it does'), rows)}")
+    names = [name for entries in app.COMMANDS.values() for name, _, _ in entries]
+    return "\n".join([*parts, *map(_of_command, names)])
+
+
+def _anchor(command: str) -> str:
+    return f"tiermem-{command.replace(' ', '-')}"
+
+
+def _of_command(name: str) -> str:
+    """What the page says of a command."""
+    first, *rest = name.split()
+    command = app._command(first)
+    context = command.make_context(f"tiermem {first}", [], resilient_parsing=True)
+    if rest:
+        command = command.get_command(context, rest[0])
+        context = command.make_context(rest[0], [], parent=context, resilient_parsing=True)
+    help_text = inspect.cleandoc(command.help or "")
+    shown = [each for each in command.get_params(context) if not getattr(each, "hidden", False)]
+    rows = [
+        (f"`{_named(each)}`", _escaped(meaning(each, " (required)").plain))
+        for each in shown
+        if each.name != "help"
+    ]
+    form = f"```console\n$ {context.command_path} {usage(context)}\n```\n"
+    table = _table(("argument or option", "what it is for"), rows)
+    return f"## tiermem {name}\n\n{_escaped(help_text)}\n\n{form}\n{table}"
+
+
+def _named(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar)
+    return f"{', '.join(parameter.opts)} {value(parameter)}".strip()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("<", "&lt;").replace("*", "\\*")
+
+
 # Markdown
 
 
@@ -254,5 +391,131 @@ def _json(value: Any) -> str:
     return f"```json\n{json.dumps(value, ensure_ascii=False)}\n```"
 
 
+# Python
+
+PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "bank": (
+        "A bank",
+        "`from tiermem import MemoryBank`. A bank holds the memories of all agents.",
+        (
+            "tiermem.bank.memory_bank.MemoryBank",
+            "tiermem.bank.memory_bank.Group",
+            "tiermem.bank.async_bank.AsyncMemoryBank",
+        ),
+    ),
+    "agent": (
+        "An agent's memory",
+        "`bank.agent('alice')` gives an `AgentMemory`; the others are parts of it.",
+        (
+            "tiermem.bank.agent_memory.AgentMemory",
+            "tiermem.bank.agent_session.AgentSession",
+            "tiermem.bank.agent_social.AgentSocial",
+            "tiermem.notes.agent_notes.AgentNotes",
+        ),
+    ),
+    "values": (
+        "Memories and results",
+        "What calls take and give. All values are frozen.",
+        (
+            "tiermem.memory.records.Memory",
+            "tiermem.memory.sources.Source",
+            "tiermem.memory.records.Hit",
+            "tiermem.memory.records.Hits",
+            "tiermem.memory.records.Explanation",
+            "tiermem.memory.records.Recall",
+            "tiermem.memory.records.Spill",
+            "tiermem.memory.records.Compaction",
+            "tiermem.memory.tiers.Tier",
+            "tiermem.memory.tiers.Temperature",
+            "tiermem.memory.tiers.Retention",
+        ),
+    ),
+    "errors": (
+        "Errors",
+        "`except TierMemError` catches all of them. Each says what happened, why, and what to do.",
+        ("tiermem.errors",),
+    ),
+    "simulation": (
+        "Simulations",
+        "`from tiermem import simulate, experiment, world, trust`, and names of `tiermem.simulation`.",
+        (
+            "tiermem.simulation.runs.simulate.simulate",
+            "tiermem.simulation.runs.simulate.experiment",
+            "tiermem.simulation.small_world.world",
+            "tiermem.simulation.small_world.Tick",
+            "tiermem.simulation.small_world.Turn",
+            "tiermem.simulation.runs.run.Run",
+            "tiermem.simulation.tick.loop.Loop",
+            "tiermem.simulation.protocols",
+            "tiermem.simulation.society.Place",
+            "tiermem.simulation.society.Society",
+            "tiermem.simulation.runs.trust.trust",
+        ),
+    ),
+    "studies": (
+        "Effects, sweeps and studies",
+        "`tiermem.simulation.effects`, `tiermem.simulation.sweeps` and `tiermem.analysis`.",
+        (
+            "tiermem.simulation.effects.experiment.effect",
+            "tiermem.simulation.effects.which.which",
+            "tiermem.simulation.effects.results.Effect",
+            "tiermem.simulation.effects.results.Ranked",
+            "tiermem.simulation.sweeps.record.SweepRecord",
+            "tiermem.simulation.sweeps.fit.fit",
+            "tiermem.analysis",
+        ),
+    ),
+    "tools": (
+        "Tools for language models",
+        "`from tiermem import tools`: [the operations](../operations.md), for a model to call.",
+        ("tiermem.tools.calling", "tiermem.tools.operations"),
+    ),
+    "testing": (
+        "Tests of your own",
+        "`from tiermem.testing import …`: [laws](../../howto/test-your-own.md) that pytest tries.",
+        (
+            "tiermem.testing.embedder_laws.EmbedderLaws",
+            "tiermem.testing.store_laws.StoreLaws",
+            "tiermem.testing.world_laws.WorldLaws",
+            "tiermem.testing.policy_laws.PolicyLaws",
+            "tiermem.testing.agent_memory_laws.AgentMemoryLaws",
+            "tiermem.testing.laws",
+            "tiermem.testing.small.SmallEmbedder",
+            "tiermem.testing.strategies",
+        ),
+    ),
+    "adapters": (
+        "Adapters",
+        "Memory for the agents of other frameworks, and what adapters are made with.",
+        (
+            "tiermem.mesa.memories.Memories",
+            "tiermem.simulation.runs.model_memory.ModelMemory",
+            "tiermem.mesa_llm",
+            "tiermem.langgraph.store",
+            "tiermem.langgraph.embedder",
+            "tiermem.mem0",
+            "tiermem.concordia",
+            "tiermem.autogen",
+            "tiermem.camel",
+            "tiermem.llama_index",
+            "tiermem.oasis",
+            "tiermem.agent_society",
+            "tiermem.openai_agents",
+            "tiermem.pydantic_ai",
+            "tiermem.google_adk",
+            "tiermem.agent_ecology",
+            "tiermem.adapting",
+        ),
+    ),
+}
+"""Pages of the Python API: title, what stands first, and the classes, functions and modules."""
+
+
+def python_page(name: str) -> str:
+    """A page whose text mkdocstrings makes of docstrings, as Markdown."""
+    title, about, things = PYTHON[name]
+    return "\n\n".join([f"# {title}", about, *(f"::: {each}" for each in things)]) + "\n"
+
+
 if __name__ == "__main__":
-    PAGE.write_text(reference(), encoding="utf-8")
+    PAGE.write_text(operations(), encoding="utf-8")

@@ -179,7 +179,7 @@ def test_the_guide_to_the_inspector_names_the_run_that_it_makes() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 180
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> None:

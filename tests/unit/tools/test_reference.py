@@ -14,8 +14,8 @@ from agents.tools import OPERATIONS
 from agents.tools.shapes import MEMORY
 from banks import ROOT
 
-PAGE = ROOT / "docs/reference.md"
-reference: Callable[[], str] = runpy.run_path(str(ROOT / "docs/make_reference.py"))["reference"]
+PAGE = ROOT / "docs/reference/operations.md"
+reference: Callable[[], str] = runpy.run_path(str(ROOT / "docs/make_reference.py"))["operations"]
 HOWTO = ROOT / "docs/howto/llm-loop.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", HOWTO.read_text(), re.MULTILINE | re.DOTALL)
 
@@ -37,7 +37,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text() == reference(), "docs/reference.md is not current: make reference"
+    assert PAGE.read_text() == reference(), "docs/reference/operations.md is not current: make reference"
 
 
 def test_the_page_lists_every_operation_with_its_route() -> None:

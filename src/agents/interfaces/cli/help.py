@@ -85,21 +85,21 @@ def draw(command: Any, ctx: Any) -> None:
         lines = [(each.name, _text(each.short_help)) for each in below]
         console.print(_panel("Commands", lines))
     if arguments:
-        rows = [(each.metavar, _meaning(each, "")) for each in arguments]
+        rows = [(each.metavar, meaning(each, "")) for each in arguments]
         console.print(_panel("Arguments", rows))
     named = [
-        (", ".join(each.opts), Text(_value(each), "yellow"), _meaning(each, " (required)"))
+        (", ".join(each.opts), Text(value(each), "yellow"), meaning(each, " (required)"))
         for each in options
     ]
     console.print(_panel("Options", named))
 
 
-def _value(option: Any) -> str:
+def value(option: Any) -> str:
     """The name of an option's value: the last word of the option, unless it has a name."""
     return "" if option.is_flag else option.metavar or option.opts[0].split("-")[-1].upper()
 
 
-def _meaning(parameter: Any, required: str) -> Text:
+def meaning(parameter: Any, required: str) -> Text:
     """What a parameter is for, and what it is if it is left out."""
     text = _text("Print this help." if parameter.name == "help" else parameter.help)
     if parameter.required:
