@@ -120,7 +120,7 @@ def _apart(
 @cache
 def _repository() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return str(project["urls"]["Repository"]).rstrip("/")
+    return str(project["urls"]["Source"]).rstrip("/")
 
 
 # What was built
