@@ -1,4 +1,4 @@
-// The answers that the page asks for; docs/architecture/inspector.md describes them.
+// The shape of each answer; docs/architecture/inspector.md says how the page asks for them.
 export type RunAbout = {
   name: string; agents: string[]; boards: string[]; first_tick: number; last_tick: number; head?: number; is_finished: boolean;
   metrics: string[]; per_agent: string[]; has_decisions?: boolean; has_calls?: boolean; damaged: string | null; ticks?: number[]; path?: string; branches?: string;
