@@ -53,11 +53,12 @@ sys.exit(bool(failed))
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=suites.ROOT / ".venv-adapters")
-    folder = parser.parse_args().work / f"agentscope-{VERSION}"
+    folder = parser.parse_args().work
+    folder /= "agentscope-newest" if suites.NEWEST else f"agentscope-{VERSION}"
     python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
+    if suites.NEWEST or not done.exists():
         suites.run(suites.newer_python(), "-m", "venv", "--clear", folder)
-        packages = [f"agentscope=={VERSION}", "-e", str(suites.ROOT)]
+        packages = [suites.unpinned(f"agentscope=={VERSION}"), "-e", str(suites.ROOT)]
         suites.run(python, "-m", "pip", "install", "--quiet", *packages)
         done.touch()
     environment = {**os.environ, "MEM0_TELEMETRY": "False"}

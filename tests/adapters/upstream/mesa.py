@@ -60,14 +60,17 @@ def main() -> int:
     work = parser.parse_args().work.resolve()
     packages = ["solara", "altair", "matplotlib", "pytest-mock", "ipython"]
     python = suites.environment(work, "mesa", packages)
-    is_good = True
-    for version, failing in VERSIONS.items():
+    is_good, versions, counted = True, VERSIONS, EXPECTED
+    if suites.NEWEST:
+        newest = suites.version(python, "mesa")
+        versions, counted = {newest: set()}, {newest: (0, 0, "agentset")}
+    for version, failing in versions.items():
         path = str(downloaded(python, work, version))
         # Mesa 4 has no batch_run.
         options = ("-k", "not batch") if version.startswith("4") else ()
         results = suites.tried(python, suites.ROOT, OUR_OWN, *options, path=path)
         is_good &= suites.line(f"tiermem.mesa, mesa {version}", results, None, failing)
-    for version, (expected, reaching, copying) in EXPECTED.items():
+    for version, (expected, reaching, copying) in counted.items():
         source = their_tests(python, work, version)
         left_out = [f"--ignore=tests/{name}" for name in SPACES_AND_PAGES]
         options = ("-p", "memories_in_every_model", "-o", "addopts=", *left_out)

@@ -17,7 +17,6 @@ import mutations
 import suites
 
 VERSION = "0.3.2"
-SOURCES = f"mesa_llm-{VERSION}"
 PASSING, REACHING = 357, 25
 # Its tests call AgentSet.to_list, which Mesa has since 3.4, though it asks for 3.0.
 PACKAGES = (f"mesa-llm=={VERSION}", "mesa>=3.4,<4", "pytest-asyncio", "pytest-mock")
@@ -72,12 +71,13 @@ INSIDE = {
 
 def sources(work: Path, python: Path) -> Path:
     """The folder with the tests; they are fetched unless they are there."""
-    folder = work / SOURCES
+    version = suites.version(python, "mesa-llm") if suites.NEWEST else VERSION
+    folder = work / f"mesa_llm-{version}"
     if not folder.exists():
         suites.run(python, "-m", "pip", "install", "--quiet", "hatchling", "setuptools")
         options = ("--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation")
-        suites.run(python, "-m", "pip", "download", *options, "-d", work, f"mesa-llm=={VERSION}")
-        with tarfile.open(work / f"{SOURCES}.tar.gz") as archive:
+        suites.run(python, "-m", "pip", "download", *options, "-d", work, f"mesa-llm=={version}")
+        with tarfile.open(work / f"{folder.name}.tar.gz") as archive:
             tests = [each for each in archive if "/mesa_llm/" not in each.name]
             archive.extractall(work, tests, filter="data")  # the installed package is tested
     return folder
