@@ -305,8 +305,8 @@ def test_the_tree_of_the_house_has_every_room() -> None:
     assert sorted(rooms) == sorted(str(room) for room in ROOMS if room.parts)
 
 
-def test_the_module_page_names_every_file_of_a_bank(tmp_path: Path) -> None:
-    page = (ROOT / "docs/architecture/current/tiermem.md").read_text()
+def test_the_page_of_files_names_every_file_of_a_bank(tmp_path: Path) -> None:
+    page = (ROOT / "docs/reference/files.md").read_text()
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         bank.agent("alice").notes.append("a note", "MEMORY.md")
         tokens.create(tmp_path / "bank", "alice")
