@@ -47,13 +47,16 @@ _LINK = re.compile(
 )
 
 
+# The package under the name of a wheel. It is there before mkdocstrings looks for its folders.
+_PACKAGE = ROOT / "build/api/tiermem"
+_PACKAGE.parent.mkdir(parents=True, exist_ok=True)
+if not _PACKAGE.is_symlink():
+    _PACKAGE.symlink_to(ROOT / "src/agents", target_is_directory=True)
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Make anchors as a forge makes them, and the package known under the name of a wheel."""
+    """Make anchors as a forge makes them."""
     config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
-    package = ROOT / "build/api/tiermem"
-    package.parent.mkdir(parents=True, exist_ok=True)
-    if not package.is_symlink():
-        package.symlink_to(ROOT / "src/agents", target_is_directory=True)
     config.extra["repository"] = _repository()
     return config
 
