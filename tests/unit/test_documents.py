@@ -275,6 +275,14 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_every_row_stands_in_a_table_with_a_head(document: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / document).read_text(), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
+        head, _, rest = table.partition("\n")
+        assert re.match(r"\|[-:| ]+\|$", rest.partition("\n")[0]), head
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_paths_in_documents_exist(document: Path) -> None:
     missing = []
     for path in re.findall(r"`([\w.*/-]+)`", (ROOT / document).read_text()):
