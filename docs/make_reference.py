@@ -1,7 +1,7 @@
 """Makes the pages of the reference, each from the one table that the code has.
 
-``make reference`` writes docs/reference/operations.md. The pages of commands, settings and Python are
-made when the site is built: ``make docs``.
+``make reference`` writes docs/reference/operations.md. The pages of commands, settings and Python
+are made when the site is built: ``make docs``.
 """
 
 import inspect
@@ -396,10 +396,13 @@ def _json(value: Any) -> str:
 PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "bank": (
         "A bank",
-        "`from tiermem import MemoryBank`. A bank holds the memories of all agents.",
+        "`from tiermem import MemoryBank`. A bank holds the memories of all agents. "
+        "`checkpoint_extra` and `reembed` are called on the class: `MemoryBank.reembed(…)`.",
         (
             "tiermem.bank.memory_bank.MemoryBank",
             "tiermem.bank.memory_bank.Group",
+            "tiermem.bank.history.checkpoint_extra",
+            "tiermem.bank.history.reembed",
             "tiermem.bank.async_bank.AsyncMemoryBank",
         ),
     ),
@@ -437,7 +440,7 @@ PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "simulation": (
         "Simulations",
-        "`from tiermem import simulate, experiment, world, trust`, and names of `tiermem.simulation`.",
+        "`from tiermem import simulate, experiment, world, trust`, and `tiermem.simulation`.",
         (
             "tiermem.simulation.runs.simulate.simulate",
             "tiermem.simulation.runs.simulate.experiment",
@@ -457,7 +460,9 @@ PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         "`tiermem.simulation.effects`, `tiermem.simulation.sweeps` and `tiermem.analysis`.",
         (
             "tiermem.simulation.effects.experiment.effect",
+            "tiermem.simulation.effects.experiment.expected_cost",
             "tiermem.simulation.effects.which.which",
+            "tiermem.simulation.effects.which.which_cost",
             "tiermem.simulation.effects.results.Effect",
             "tiermem.simulation.effects.results.Ranked",
             "tiermem.simulation.sweeps.record.SweepRecord",
@@ -490,6 +495,7 @@ PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         (
             "tiermem.mesa.memories.Memories",
             "tiermem.simulation.runs.model_memory.ModelMemory",
+            "tiermem.mesa.page.make_memory_component",
             "tiermem.mesa_llm",
             "tiermem.langgraph.store",
             "tiermem.langgraph.embedder",
@@ -514,7 +520,9 @@ PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 def python_page(name: str) -> str:
     """A page whose text mkdocstrings makes of docstrings, as Markdown."""
     title, about, things = PYTHON[name]
-    return "\n\n".join([f"# {title}", about, *(f"::: {each}" for each in things)]) + "\n"
+    # A bank and its agents are opened, not constructed.
+    options = "\n    options: {merge_init_into_class: false}" if name in ("bank", "agent") else ""
+    return "\n\n".join([f"# {title}", about, *(f"::: {each}{options}" for each in things)]) + "\n"
 
 
 if __name__ == "__main__":

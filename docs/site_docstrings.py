@@ -7,12 +7,15 @@ import griffe
 
 _ROLE = re.compile(r":\w+:`~?([^`]+)`")
 _EXAMPLE = re.compile(r"(?:^[ ]*>>> .*\n?(?:^(?![ ]*$).*\n?)*)", re.MULTILINE)
+_TREE = re.compile(r"(?:^.*\n)?(?:^.*[├└│].*\n?)+", re.MULTILINE)
+"""A drawing of lines, and what it hangs from."""
 
 
 def as_markdown(text: str) -> str:
     """The text of a docstring, as a page shows it."""
     text = _ROLE.sub(lambda role: f"`{role[1].removeprefix('tiermem.')}`", text)
     text = text.replace("``", "`")
+    text = _TREE.sub(lambda found: f"```text\n{found[0].rstrip()}\n```\n", text)
     return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
 

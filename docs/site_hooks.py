@@ -1,8 +1,7 @@
 """What MkDocs does for the site beside building it: `make docs`.
 
 The documents are pages on a forge and pages of the site. A link of theirs to a file that is no page
-leads to the repository; a file that does not exist ends the build. The built pages are then read:
-each link leads somewhere, and none loads anything from the network.
+leads to the repository; a file that does not exist ends the build. What was built is then checked.
 """
 
 import re
@@ -10,7 +9,6 @@ import runpy
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from html.parser import HTMLParser
 from os.path import relpath
 from pathlib import Path
 from posixpath import dirname
@@ -33,15 +31,21 @@ ELSEWHERE = {
 }
 """Pages of the site whose text is a file elsewhere."""
 _MAKE: Mapping[str, Any] = runpy.run_path(str(DOCS / "make_reference.py"))
+_CHECK: Mapping[str, Any] = runpy.run_path(str(DOCS / "site_check.py"))
 MADE: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": _MAKE["commands"],
     "reference/settings.md": _MAKE["settings"],
-    **{f"reference/python/{name}.md": partial(_MAKE["python_page"], name) for name in _MAKE["PYTHON"]},
+    **{
+        f"reference/python/{name}.md": partial(_MAKE["python_page"], name)
+        for name in _MAKE["PYTHON"]
+    },
 }
 """Pages of the site that are made of code, and are no files."""
 
 _FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 _INFO = re.compile(r"\A( *```+\w+) (?:file=(?P<name>\S+)|[^\n{]*)$", re.MULTILINE)
+_LIST = re.compile(r"^(?![-|>#\s]|\* )(.*\S)\n(?=- )", re.MULTILINE)
+"""A line of text before the first line of a list: a forge shows a list, Markdown a paragraph."""
 _LINK = re.compile(
     r"`[^`\n]+`|(?P<before>\]\(|^\[[^\]\n]+\]: |(?:src|href)=\")(?P<to>[^)\s\"]+)", re.MULTILINE
 )
@@ -100,18 +104,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             lambda info: info[1] + (f' title="{info["name"]}"' if info["name"] else ""), fence
         )
 
-    return _apart(markdown, lambda text: _LINK.sub(led, text), shown)
+    def read(text: str) -> str:
+        return _LIST.sub(r"\1\n\n", _LINK.sub(led, text))
+
+    return _apart(markdown, read, shown)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Read what was built: a link that leads nowhere, or to the network, ends the build."""
-    if broken := problems(Path(config.site_dir)):
+    if broken := _CHECK["problems"](Path(config.site_dir)):
         raise PluginError("\n".join(["the site is not whole:", *broken]))
 
 
-def _apart(
-    markdown: str, of_text: Callable[[str], str], of_fence: Callable[[str], str]
-) -> str:
+def _apart(markdown: str, of_text: Callable[[str], str], of_fence: Callable[[str], str]) -> str:
     """The page, whose text is changed by one function and whose blocks of code by another."""
     parts, end = [], 0
     for fence in _FENCE.finditer(markdown):
@@ -123,69 +128,4 @@ def _apart(
 @cache
 def _repository() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return str(project["urls"]["Source"]).rstrip("/")
-
-
-# What was built
-
-
-class _Read(HTMLParser):
-    """The anchors of a page, where its links lead, and what it loads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.anchors: set[str] = set()
-        self.links: list[str] = []
-        self.loads: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
-        if tag in ("a", "area"):
-            self.links += [given["href"]] if "href" in given else []
-        elif tag == "link" and given.get("rel") not in ("canonical", "prev", "next", "alternate"):
-            self.loads.append(given.get("href", ""))
-        elif "src" in given:
-            self.loads.append(given["src"])
-
-
-def problems(site: Path) -> list[str]:
-    """What is wrong with the pages of a built site, a line each."""
-    pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
-    found = []
-    for path, page in pages.items():
-        if path.name == "404.html":  # its addresses begin at the root of a server
-            continue
-        where = path.relative_to(site).as_posix()
-        for target in page.loads:
-            if urlsplit(target).scheme not in ("", "data") or target.startswith("//"):
-                found.append(f"{where} loads {target}")
-            elif not urlsplit(target).scheme and not _file(path, target).is_file():
-                found.append(f"{where} loads {target}, which is not there")
-        for target in page.links:
-            if urlsplit(target).scheme or target.startswith("//"):
-                continue
-            file, fragment = _file(path, target), unquote(urldefrag(target)[1])
-            if not file.is_file():
-                found.append(f"{where} links to {target}, which is not there")
-            elif fragment and file in pages and fragment not in pages[file].anchors:
-                found.append(f"{where} links to {target}, which has no such anchor")
-    for style in sorted(site.rglob("*.css")):
-        text = style.read_text("utf-8")
-        found += [
-            f"{style.relative_to(site).as_posix()} loads {target}"
-            for target in re.findall(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)", text)
-        ]
-    return found
-
-
-def _read(path: Path) -> Any:
-    page = _Read()
-    page.feed(path.read_text("utf-8"))
-    return page
-
-
-def _file(page: Path, target: str) -> Path:
-    name = unquote(urlsplit(target).path)
-    file = (page.parent / name).resolve() if name else page
-    return file / "index.html" if file.is_dir() else file
+    return str(project["urls"]["Repository"]).rstrip("/")

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from terminals import on_a_terminal
 
 from banks import ROOT
-from terminals import on_a_terminal
 
 pytestmark = pytest.mark.slow
 
