@@ -37,7 +37,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text() == reference(), "docs/reference/operations.md is not current: make reference"
+    assert PAGE.read_text() == reference(), "the page is not current: make reference"
 
 
 def test_the_page_lists_every_operation_with_its_route() -> None:
