@@ -244,7 +244,7 @@ def _meaning(error: type) -> tuple[str, str]:
 _SETTINGS = """\
 # Settings
 
-Every setting: what it accepts, its default, and what it does. Your own file names only what it
+Every setting with its default, what it does, and what it accepts. Your own file names only what it
 changes, and so do `--set memory.max_pinned=3` and keyword arguments: [settings and
 presets](../guide.md#settings-and-presets). `tiermem config` checks a file and prints the result.
 """
@@ -264,7 +264,7 @@ def settings() -> str:
     return "\n".join([parts[0], _table(_SETTING, of_all), *parts[1:]])
 
 
-_SETTING = ("setting", "accepts", "default", "what it does")
+_SETTING = ("setting and default", "what it does, and what it accepts")
 
 
 def _settings_of(
@@ -280,12 +280,13 @@ def _settings_of(
             yield from _settings_of(each, default, f"{before}{key}.", schema)
 
 
-def _setting(name: str, schema: Schema, default: Any) -> tuple[str, ...]:
-    holds_others = "properties" in schema
-    shown = "" if holds_others else f"`{json.dumps(default, ensure_ascii=False)}`"
+def _setting(name: str, schema: Schema, default: Any) -> tuple[str, str]:
+    if "properties" in schema:
+        return f"`{name}`", _about(schema)
+    shown = f"`{name}: {json.dumps(default, ensure_ascii=False)}`"
     if len(shown) > 60:
-        shown = "see [config.yaml](../../config/config.yaml)"
-    return f"`{name}`", "" if holds_others else _accepts(schema), shown, _about(schema)
+        shown = f"`{name}` ([default](../../config/config.yaml))"
+    return shown, f"{_about(schema)} *{_accepts(schema)}*".strip()
 
 
 def _accepts(schema: Schema) -> str:
