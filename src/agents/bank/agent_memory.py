@@ -97,7 +97,7 @@ class AgentMemory:
         return f"<AgentMemory {self.agent_id}: {self.count()} memories>"
 
     def call(self, name: str, /, **arguments: object) -> dict[str, Any]:
-        """Do an operation by its name: one of docs/reference/operations.md, or of the bank's profile.
+        """Do an operation by its name: of docs/reference/operations.md, or of the profile.
 
         The result is a JSON object. What is wrong is raised, as by the other calls.
         """

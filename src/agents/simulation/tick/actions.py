@@ -250,7 +250,7 @@ _ACTIONS_OF = {
     "memory_forget": "forget_memory",
     "memory_trust": "set_trust",
 }
-"""The own action that does what an operation of docs/reference/operations.md does, by the operation."""
+"""By an operation of docs/reference/operations.md, the own action that does the same."""
 _OPERATIONS = {action: operation for operation, action in _ACTIONS_OF.items()}
 
 

@@ -378,7 +378,8 @@ def call(
 ) -> None:
     """Do an operation of the bank, or of the bank's profile, and print its result as JSON.
 
-    The operations are in docs/reference/operations.md; a bank with a profile has those of the profile.
+    The operations are in docs/reference/operations.md; a bank with a profile has those of the
+    profile.
     """
     try:
         given = json.loads(arguments)
