@@ -23,6 +23,7 @@ from ..storage.journal.journal import Journal
 from ..storage.mem0.store import check_installed, check_providers
 from ..storage.sqlite import as_it_was
 from ..storage.trust import Guard, prepare
+from ..storage.upgrading import upgrade
 from . import history
 
 Config = str | PathLike[str] | Mapping[str, object] | Settings | None
@@ -92,6 +93,7 @@ class Opening:
             undo.callback(lock.release)
             if lost := lost_journal(path):
                 raise lost
+            upgrade(path / "journal.db")
             undo.callback(as_it_was(path / "journal.db"))
             journal = Journal(path / "journal.db")
             undo.callback(journal.leave)

@@ -27,6 +27,8 @@ from ..errors import (
     CheckpointError,
     InvalidInput,
 )
+from ..version import __version__
+from . import formats
 from .beside_journal import APPLICATION_ID, bank_of, is_ours, records_of
 from .columns.agent_columns import AgentColumns
 from .files import make_folder, sweep_files
@@ -39,8 +41,6 @@ from .state import snapshots
 from .state.ledger import Ledger, hold_signals, let_signals_come, whole
 from .state.state import State
 from .trust import with_new_id
-
-_FORMAT = 3
 
 _AT_ONCE = 4_000_000
 """Bytes that are inserted together: with an agent at a time, threads would wait for each other."""
@@ -115,7 +115,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         "random": {"seed": state.seed, "tick": journal.tick},
         "versions": {
             "tiermem": version,
-            "format": str(_FORMAT),
+            "format": str(formats.CHECKPOINT),
             "python": platform.python_version(),
             "numpy": np.__version__,
         },
@@ -170,8 +170,13 @@ def _fill(
 ) -> None:
     # No process reads the file before it is whole, so SQLite need not protect it. Large pages suit
     # large blobs.
-    for pragma in ("page_size = 65536", "journal_mode = OFF", "synchronous = OFF",
-                   f"application_id = {APPLICATION_ID}", f"user_version = {_FORMAT}"):  # fmt: skip
+    for pragma in (
+        "page_size = 65536",
+        "journal_mode = OFF",
+        "synchronous = OFF",
+        f"application_id = {APPLICATION_ID}",
+        f"user_version = {formats.CHECKPOINT}",
+    ):
         database.execute(f"PRAGMA {pragma}")
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
@@ -275,13 +280,19 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
     if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise ValueError("it is another program's file")
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version != _FORMAT:
+    size = path.stat().st_size
+    if formats.steps("checkpoint", version):
+        database = _migrated(database, version)
+        size = len(database.serialize())
+    elif version != formats.CHECKPOINT:
         raise CheckpointDamaged(
-            f"{path} has format {version}, and this version of TierMem reads format {_FORMAT}; it "
-            "was not changed",
-            hint="use another one, or the version of TierMem that wrote it",
+            f"{path} has format {version}, and this version of TierMem reads format "
+            f"{formats.CHECKPOINT}{_writer(database, version)}; it was not changed",
+            hint="upgrade with: pip install -U tiermem"
+            if version > formats.CHECKPOINT
+            else "use another one, or the version of TierMem that wrote it",
         )
-    rows = _Rows(database, path.stat().st_size)
+    rows = _Rows(database, size)
     texts = dict(rows("SELECT key, value FROM meta"))
     expected = texts.pop("sha256")
     meta = {key: json.loads(text) for key, text in texts.items()}
@@ -314,6 +325,34 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
     )
 
 
+def _migrated(database: sqlite3.Connection, version: int) -> sqlite3.Connection:
+    """A copy in memory, in the present format; the file stays as it is."""
+    _check_plain(database)
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    database.backup(copy)
+    copy.execute("BEGIN")
+    formats.migrate("checkpoint", version, copy)
+    copy.execute("COMMIT")
+    return copy
+
+
+def _writer(database: sqlite3.Connection, version: int) -> str:
+    """Which version of TierMem wrote a checkpoint of another format, as far as it is known."""
+    which = "a later" if version > formats.CHECKPOINT else "an earlier"
+    try:
+        (text,) = database.execute("SELECT value FROM meta WHERE key = 'versions'").fetchone()
+        found = str(json.loads(text)["tiermem"])
+    except DAMAGE:  # the format may keep it in another way
+        found = ""
+    is_told = found.isprintable() and found not in ("", __version__)
+    return f": {which} version ({found:.20}) wrote it" if is_told else ""
+
+
+def _check_plain(database: sqlite3.Connection) -> None:
+    if database.execute(_MADE_UP).fetchone():
+        raise ValueError("it has more than plain tables")
+
+
 class _Rows:
     """Reads rows, and at most as many bytes as the file has.
 
@@ -321,8 +360,7 @@ class _Rows:
     """
 
     def __init__(self, database: sqlite3.Connection, size: int) -> None:
-        if database.execute(_MADE_UP).fetchone():
-            raise ValueError("it has more than plain tables")
+        _check_plain(database)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
         self._database = database
         self._left = size

@@ -36,6 +36,7 @@ def sweep_bank(folder: Path) -> None:
     sweep_files(folder, _OF_A_BANK)
     for end in ("", "-wal", "-shm"):  # of a restore, which needs the lock too
         _remove(folder / f"journal.db.restoring{end}")
+        _remove(folder / f"journal.db.upgrading{end}")
 
 
 def sweep_files(folder: Path, name: re.Pattern[str]) -> None:

@@ -123,6 +123,7 @@ _READ = "another program reads it; end that program, and vacuum again"
 _UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
 _EARLIER = "a checkpoint that may be from before the last purge; delete it if you don't need it"
 _DAMAGED = "a damaged journal that a restore moved aside; delete it if you don't need it"
+_FORMER = "the journal in its former format, which is kept; delete it if all is well"
 _PAUSE = 10
 """After a write that failed, commits leave the store alone, this many times as long as it took."""
 
@@ -398,6 +399,8 @@ class StoreSync:
             left += [f"{path}: {_EARLIER}" for path in checkpoints_before_purge(*earlier)]
             damaged = sorted(self._folder.glob("journal.db.damaged-*"))
             left += [f"{path}: {_DAMAGED}" for path in damaged]
+            former = sorted(self._folder.glob("journal.db.before-*"))
+            left += [f"{path}: {_FORMER}" for path in former]
         return left
 
     def _fill(self, progress: Progress | None) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Diverged, RunError
+from ...storage import formats
 from ...storage.files import FILE_MODE
 from ...storage.sqlite import sync_folder
 
@@ -189,6 +190,11 @@ class Cassette:
     def _parse(self, line: bytes, number: int) -> Exchange:
         try:
             return _exchange(line)
+        except _TooNew as error:
+            raise RunError(
+                f"{self.path}, line {number} can't be read: {error}",
+                hint="upgrade with: pip install -U tiermem",
+            ) from error
         except (ValueError, RecursionError) as error:
             raise RunError(
                 f"{self.path}, line {number} is damaged: {error}",
@@ -273,6 +279,10 @@ def read_from(path: Path, start: int, end: int | None = None) -> tuple[list[Exch
     return exchanges, start
 
 
+class _TooNew(ValueError):
+    """A line of a later format."""
+
+
 def _put(places: dict[_Key, _Place], exchange: Exchange, start: int, length: int) -> None:
     """Add the place of a line to the places of all."""
     key, is_answer = exchange.key, exchange.reply is not None
@@ -308,6 +318,10 @@ def _exchange(line: bytes) -> Exchange:
     digest = entry.pop("digest", None)
     if digest != hashlib.sha256(_canonical(entry)).hexdigest():
         raise ValueError("its digest is wrong")
+    version = entry.pop("format", 1)
+    if isinstance(version, int) and version > formats.CASSETTE:
+        raise _TooNew(f"it has format {version}, and a later version of TierMem wrote it")
+    formats.migrate("cassette", version, entry)
     prompt_hash = entry.pop("prompt_hash", None)
     try:
         exchange = Exchange(**entry)

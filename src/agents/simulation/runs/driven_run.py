@@ -20,6 +20,7 @@ from ...errors import BankClosed, InvalidInput, RunError, SimulationError
 from ...memory.records import Hits, Memory
 from ...memory.requests import check_agent_id, check_new, plain_scalar
 from ...memory.sources import source_of
+from ...storage import formats
 from ...version import __version__
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from ..tick.branch_rules import NO_RULES, BranchRules
@@ -30,7 +31,7 @@ from ..tick.remember import Item, Recorder
 from ..tick.user_code import check_number
 from ..worlds.outside import Outside
 from .compare import flat
-from .folder import FORMAT, make_folder
+from .folder import make_folder
 from .outputs import summary_of
 from .scenario import check_repeatable
 
@@ -126,7 +127,7 @@ class OutsideRun:
             )
         if former := _open.get(folder):
             former.leave()
-        about = {"format": FORMAT, "tiermem": __version__, "scenario": None, "parent": None}
+        about = {"format": formats.RUN, "tiermem": __version__, "scenario": None, "parent": None}
 
         def fill(new: Path) -> None:
             MemoryBank.open(new / "bank", settings).close(sync=False)

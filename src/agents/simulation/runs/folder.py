@@ -16,11 +16,10 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_files import to_yaml
 from ...errors import BankError, ConfigError, RunError, SimulationError
+from ...storage import formats
 from ...storage.files import copy_file, is_temporary, make_folders, replace_file
 from ...storage.whole_folder import clear_up, strangers, whole_folder
 from ..tick.branch_rules import check_rules
-
-FORMAT = 1
 
 Say = Callable[[str], None]
 """Takes a line for the user."""
@@ -95,6 +94,8 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
     try:
         about = json.loads((folder / "run.json").read_text())
         known = about["format"]
+        if isinstance(known, int) and formats.migrate("run", known, about):
+            known = about["format"] = formats.RUN
         scenario, parent = about.get("scenario"), about.get("parent")
         check_rules(about.get("rules", []))
         sound = isinstance(scenario, str | None) and (
@@ -113,10 +114,15 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder / 'run.json'} can't be read: {error!r:.200}", hint=_FROM_A_COPY
         ) from None
-    if known != FORMAT:
+    if known != formats.RUN:
+        is_later = isinstance(known, int) and known > formats.RUN
+        maker = about.get("tiermem")
         raise RunError(
-            f"{folder} has format {known!r:.20}, and this version of TierMem reads format {FORMAT}",
-            hint="use the version of TierMem that made it",
+            f"{folder} has format {known!r:.20}, and this version of TierMem reads format "
+            f"{formats.RUN}" + (f": TierMem {maker!r:.20} made it" if maker else ""),
+            hint="upgrade with: pip install -U tiermem"
+            if is_later
+            else "use the version of TierMem that made it",
         )
     if not sound:
         raise RunError(

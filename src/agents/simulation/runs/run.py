@@ -42,7 +42,7 @@ from ...errors import (
     TickNotKept,
 )
 from ...memory.views import View
-from ...storage import checkpoint
+from ...storage import checkpoint, formats
 from ...storage.files import TemporaryFolder, replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
@@ -62,7 +62,6 @@ from .budget import Purse, check_prices
 from .charts import chart_of
 from .driven_run import OutsideRun
 from .folder import (
-    FORMAT,
     Say,
     branched_from,
     changed_code,
@@ -171,7 +170,7 @@ class Run:
         places = [scenario] if scenario else []
         code = check_scenario(settings, places)
         about = {
-            "format": FORMAT,
+            "format": formats.RUN,
             "tiermem": __version__,
             "scenario": str(scenario.absolute()) if scenario else None,
             "parent": None,

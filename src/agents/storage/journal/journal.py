@@ -5,7 +5,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from ...errors import (
 from ...memory.events import EVENTS, Added, Event, Keep, Row, Start
 from ...memory.requests import KeptMetadata
 from ...memory.tiers import Temperature
+from ...version import __version__
+from .. import formats
 from ..beside_journal import Found, HeadRecord, doubt, find_records, records_of
 from ..interrupts import first
 from ..shelf import Changes, ShelfTable
@@ -45,7 +47,8 @@ from .tables import SCHEMA, Commit, Snapshot, SnapshotRow
 
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
-_FORMAT = 6
+_WRITER = "tiermem"
+"""What keeps the version of TierMem that gave the file its format."""
 _UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
 """The commit is written, and whether it is on disk is not known."""
 
@@ -85,7 +88,7 @@ class JournalFile:
             with self.reading():
                 if copied:
                     copy_database(copied, self.db, progress)
-                self._open(path)
+                self._open(path, is_copy=copied is not None)
         except BaseException:
             self.leave()  # or SQLite would remember the file for the next to open it
             raise
@@ -101,8 +104,10 @@ class JournalFile:
                 self.db.close()
                 raise
 
-    def _open(self, path: Path | None) -> None:
+    def _open(self, path: Path | None, is_copy: bool) -> None:
         is_new = not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if is_copy and not is_new:
+            self._migrate()
         if not is_new:  # before anything is written to another program's file
             self._check_format()
         self.db.execute("PRAGMA journal_mode = WAL")
@@ -110,25 +115,62 @@ class JournalFile:
         if is_new:  # or a process was killed while it made the file
             self.db.executescript(
                 f"BEGIN; PRAGMA application_id = {_APPLICATION_ID};"
-                f"PRAGMA user_version = {_FORMAT}; {SCHEMA} COMMIT;"
+                f"PRAGMA user_version = {formats.JOURNAL}; {SCHEMA}"
             )
+            self.put({_WRITER: __version__})
+            self.db.execute("COMMIT")
             if path:
                 sync_folder(path.parent)
                 sync_folder(path.parent.parent)  # the bank's folder may be new as well
+
+    @staticmethod
+    def format_of(path: Path) -> int | None:
+        """The number of the format of a journal; None if the file is none, or is damaged."""
+        try:
+            with closing(open_to_read(path)) as database:
+                if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+                    return None
+                return int(database.execute("PRAGMA user_version").fetchone()[0])
+        except DAMAGE:
+            return None
+
+    def _migrate(self) -> None:
+        """Bring a copy of a journal to the present format, if its format is an earlier one."""
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if not formats.steps("journal", version):
+            return
+        self.db.execute("BEGIN")
+        formats.migrate("journal", version, self.db)
+        self.db.execute(f"PRAGMA user_version = {formats.JOURNAL}")
+        self.put({_WRITER: __version__})
+        self.db.execute("COMMIT")
 
     def _check_format(self) -> None:
         if self.db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise ValueError("it is another program's database")
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version == _FORMAT:
+        if version == formats.JOURNAL:
             return
         if version < 1:
             raise ValueError(f"it has format {version}, and there is no format of that number")
-        error, which = (BankTooNew, "a later") if version > _FORMAT else (BankTooOld, "an earlier")
+        is_later = version > formats.JOURNAL
+        error, which = (BankTooNew, "a later") if is_later else (BankTooOld, "an earlier")
+        opened = "open the bank once, as tiermem compact BANK does: that brings it up to date"
         raise error(
             f"the journal {self.name} has format {version}, and this version of TierMem reads "
-            f"format {_FORMAT}: {which} version wrote it; nothing was changed"
+            f"format {formats.JOURNAL}: {which} version{self._writer()} wrote it; nothing was "
+            "changed",
+            hint=opened if formats.steps("journal", version) else "",
         )
+
+    def _writer(self) -> str:
+        """The version of TierMem that gave a file of another format its format, if it is known."""
+        try:
+            found = self.get(_WRITER)
+        except BankDamaged:  # the format may keep it in another way
+            return ""
+        is_told = isinstance(found, str) and found.isprintable() and found != __version__
+        return f" ({found:.20})" if is_told else ""
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
