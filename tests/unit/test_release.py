@@ -110,6 +110,16 @@ def test_the_version_has_a_page_and_is_the_one_to_cite() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a source distribution has no history")
+def test_the_source_distribution_has_all_that_is_kept() -> None:
+    told = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    kept = {path.partition("/")[0] for path in told.stdout.splitlines()}
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    named = set(settings["targets"]["sdist"]["only-include"])
+    assert kept - named == {".gitattributes", ".gitignore", "pyproject.toml"}
+    assert named <= kept
+
+
 # Licences
 
 
