@@ -131,4 +131,4 @@ def _apart(markdown: str, of_text: Callable[[str], str], of_fence: Callable[[str
 @cache
 def _repository() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return str(project["urls"]["Repository"]).rstrip("/")
+    return str(project["urls"]["Source"]).rstrip("/")
