@@ -14,7 +14,7 @@ _TREE = re.compile(r"(?:^.*\n)?(?:^.*[├└│].*\n?)+", re.MULTILINE)
 def as_markdown(text: str) -> str:
     """The text of a docstring, as a page shows it."""
     text = _ROLE.sub(lambda role: f"`{role[1].removeprefix('tiermem.')}`", text)
-    text = text.replace("``", "`")
+    text = text.replace("``", "`").replace("::\n\n    ", ":\n\n    ")
     text = _TREE.sub(lambda found: f"```text\n{found[0].rstrip()}\n```\n", text)
     return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
