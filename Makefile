@@ -165,6 +165,21 @@ record-llm: install-llm # simulations/recorded/market_llm, the run of a real mod
 results-llm: install-llm # docs/results-llm.md: what a small real model does with tiers; ten minutes or more on two cores
 	$(BIN)/python docs/make_results_llm.py
 
+container: $(STAMP) # the container of deploy/, from the wheel in dist/: served, killed, backed up (ARGS="--base IMAGE"); needs docker, podman or buildah
+	$(BIN)/python tests/container.py $(ARGS)
+
+REHEARSAL := build/rehearsal
+rehearsal: $(STAMP) # banks, checkpoints and runs that the version of a commit made, opened by this one (FROM=v1.0.0); minutes
+	@test -n "$(FROM)" || { echo "name a commit: make rehearsal FROM=v1.0.0" >&2; exit 2; }
+	rm -rf $(REHEARSAL) && mkdir -p $(REHEARSAL)/source
+	git archive $(FROM) | tar -x -C $(REHEARSAL)/source
+	$(PYTHON) -m venv $(REHEARSAL)/venv
+	$(REHEARSAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(REHEARSAL)/venv/bin/uv pip install --quiet --python $(REHEARSAL)/venv/bin/python \
+		--constraints $(REHEARSAL)/source/constraints.txt '$(REHEARSAL)/source[simulation]'
+	$(REHEARSAL)/venv/bin/python tests/rehearsal.py make $(REHEARSAL)/made
+	$(BIN)/python tests/rehearsal.py open $(REHEARSAL)/made
+
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_SPREAD_KILLS=100 \
 		TIERMEM_REEMBED_KILLS=20 TIERMEM_STEPS=0 \

@@ -134,7 +134,15 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
     config = folder / "config.yaml"
-    return _settings(_Config(config.read_bytes(), config)), about
+    try:
+        return _settings(_Config(config.read_bytes(), config)), about
+    except ConfigError as error:
+        memories = f"tiermem show {quote(str(folder / 'bank'))}"
+        raise ConfigError(
+            error.why,
+            hint=f"{error.hint}; if another version of TierMem wrote this file, go on with that "
+            f"one; this one shows the memories: {memories}",
+        ) from None
 
 
 @dataclass(frozen=True)
