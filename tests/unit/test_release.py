@@ -16,6 +16,7 @@ import yaml
 
 import tiermem
 from banks import ROOT
+from tiermem.storage import formats
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REPOSITORY = "https://example.org/we/ours"
@@ -118,6 +119,13 @@ def test_the_source_distribution_has_all_that_is_kept() -> None:
     named = set(settings["targets"]["sdist"]["only-include"])
     assert kept - named == {".gitattributes", ".gitignore", "pyproject.toml"}
     assert named <= kept
+
+
+def test_the_page_of_versions_has_the_formats_of_files() -> None:
+    page = (ROOT / "docs/versions.md").read_text()
+    shown = {name: int(number) for name, number in re.findall(r"(?m)^\| (\w+) \| (\d+) \|$", page)}
+    assert shown == {name: formats.present(name) for name in shown}
+    assert shown.keys() == {"journal", "checkpoint", "run", "cassette"}
 
 
 # Licences
