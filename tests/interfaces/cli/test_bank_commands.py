@@ -433,6 +433,19 @@ def test_a_backup_is_made_beside_a_process_that_has_the_bank(
         assert tiermem("add", place, "-a", "alice", "it goes on").code == 0
 
 
+def test_a_backup_that_is_interrupted_says_that_there_is_none(
+    tiermem: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.bank.backup.check_all", stopped)
+    done = tiermem("backup", folder, "copy")
+    assert done.code == 130
+    assert "no backup was made" in done.err
+    assert {each.name for each in Path().iterdir()} == {"crew"}
+
+
 # Mistakes
 
 HOSTILE = [

@@ -13,6 +13,7 @@ from ....errors import ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
 from ....memory.words import counted, first_of
 from ..banks import changed, check_agent, copied, opened, storing
+from ..failures import telling
 from ..options import (
     AsJson,
     Assignments,
@@ -52,7 +53,10 @@ def backup(
     from ....bank.backup import backup as back_up
     from ..progress import writing
 
-    with writing("pages") as show:
+    with (
+        telling(lambda: "the backup is whole" if to.exists() else "no backup was made"),
+        writing("pages") as show,
+    ):
         made = back_up(folder, to, progress=show)
     if as_json:
         echo_json({"bank": str(folder), **made._asdict()})
