@@ -2,7 +2,9 @@
 
 They are kept for ever. Each later version has to read them, by the tests in
 ``tests/unit/storage/test_formats.py``: files of users are like these. Never make one anew for a
-format that was released; a new format gets files of its own, with its number in their names.
+format that was released; a new format gets files of its own, with its number in their names. What
+searches find (``found`` in ``release.json``) may be written anew after a change that means to
+change it; nothing else of that file may.
 
 A journal and a checkpoint hold all kinds of memories, a note and a board. Of the two runs, one has
 asked a language model, and a cassette has what was answered.
