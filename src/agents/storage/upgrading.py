@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import BankError
 from . import formats
 from .checkpoint import check_all
+from .files import copy_file
 from .journal.journal import Journal, JournalFile
 from .sqlite import discard, sync_file, sync_folder
 
@@ -76,13 +77,17 @@ def _fold_log(path: Path) -> None:
 
 
 def _keep(path: Path) -> Path:
-    """Give the journal a second name, by which it stays."""
+    """Give the journal a second name, by which it stays, or a copy."""
     name, number = f"{path.name}.before-{formats.JOURNAL}", 1
     kept = path.with_name(name)
     while kept.exists() and not kept.samefile(path):
         number += 1
         kept = path.with_name(f"{name}-{number}")
     if not kept.exists():
-        os.link(path, kept)
+        try:
+            os.link(path, kept)
+        except OSError:  # a file system where a file has one name
+            copy_file(path, kept)
+            sync_file(kept)
         sync_folder(path.parent)
     return kept

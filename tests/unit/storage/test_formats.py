@@ -195,6 +195,20 @@ def test_an_earlier_journal_is_brought_up_and_the_former_one_is_kept(
     ]  # fmt: skip
 
 
+def test_where_a_file_has_one_name_the_former_journal_is_copied(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise PermissionError("no second name here")
+
+    before = (old / "journal.db").read_bytes()
+    raised(monkeypatch)
+    monkeypatch.setattr(upgrading.os, "link", refuses)
+    MemoryBank.open(old, storage=MANUAL).close()
+    assert (old / "journal.db.before-7").read_bytes() == before
+    assert format_of(old / "journal.db") == 7
+
+
 def test_a_backup_of_an_earlier_bank_has_the_present_format(
     old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
