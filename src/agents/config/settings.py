@@ -194,6 +194,11 @@ class RetrievalSettings:
     they have, if it is no well-known word and one or two letters differ (stemmer: english alone);
     and a nickname as the name of the speaker that it begins, or that begins it. The note of the
     result says so."""
+    read_closely: Annotated[int, Within(0, 96)] = 0
+    """How many of the best memories are read again, word by word, by the sentence encoder of the
+    embedders minilm and both: for each word of the query, the nearest word of the memory, weighed
+    as by sif. What reads better than the others moves up. A memory that was not read yet costs
+    milliseconds. 0, and with other embedders: none."""
     trust: bool = False
     """Whether the trust of an agent in a teller, set by agent.trust("bob", 0.2), multiplies score
     and boost of what that teller told."""

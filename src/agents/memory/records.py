@@ -261,7 +261,7 @@ class Explanation(NamedTuple):
     fusion: float = 0.0
     """The score made of ``vector`` and ``keyword`` together."""
     context: float = 0.0
-    """What session and speaker add or take, or a classic score: the score less ``fusion``."""
+    """What session and speaker add or take, or a classic score: the score less the other parts."""
     recency: float = 0.0
     """How recent the memory is, or how much of it is retained, where ``retrieval.score`` asks."""
     importance: float = 0.0
@@ -275,6 +275,8 @@ class Explanation(NamedTuple):
     """As in :class:`Hit`; None for memories that the search does not see, and of a blank query."""
     note: str = ""
     """As in :class:`Hits`, the same for all memories: which words were read as other ones."""
+    reading: float = 0.0
+    """What reading the memory word by word adds or takes, where ``retrieval.read_closely`` asks."""
 
 
 class Hits(list[Hit]):

@@ -18,6 +18,7 @@ from ..storage.state.state import State
 from .request import SearchRequest
 from .score import ReadQueries, Weigher, similarities
 
+_DIGITS = 9
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
 """The reasons of memories that the search did not rank."""
@@ -70,13 +71,22 @@ def explained(
                 place = len(rows) + 1 if why in _GIVEN else None
                 own, trust = parts.get(number), trust_in(hit.memory)
                 rest: tuple[Any, ...] = ()
+                reading = 0.0
                 if own is not None:
                     score = hit.score if trust == 1.0 else own[3]
-                    rest = (*own[:3], score - own[2], *own[4:])
+                    reading = own[4]
+                    context = score - own[2]
+                    if reading:  # sums of floats: a difference of nothing is not -1e-17
+                        context = round(context - reading, _DIGITS) + 0.0
+                    rest = (*own[:3], context, *own[5:])
                 told = Explanation(*hit[:4], place, why, *rest)
                 chance = chances.get(number)
                 rows[number] = told._replace(
-                    trust=trust, match=hit.match, relevance_probability=chance, note=note
+                    trust=trust,
+                    match=hit.match,
+                    relevance_probability=chance,
+                    note=note,
+                    reading=reading,
                 )
 
     def hidden() -> Iterator[tuple[str, Hit]]:
@@ -166,7 +176,8 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int, *, took_part:
 def _parts(
     block: AgentColumns, queries: ReadQueries | None, hidden: NDArray[np.bool_] | None
 ) -> tuple[Mapping[int, tuple[float, ...]], Mapping[int, float]]:
-    """For each memory that took part: similarity, match of words, both together, and the score.
+    """For each memory that took part: similarity, match of words, both together, the score, and
+    what reading it closely did.
 
     With a classic score: recency and importance, too. And for each memory that the search sees, how
     likely it is part of the answer.
@@ -175,8 +186,10 @@ def _parts(
         return {}, {}
     parts = queries.parts(0, similarities(block.vectors(), queries.vectors[0]), hidden=hidden)
     words = np.zeros(block.size) if parts.keyword is None else parts.keyword
+    reading = np.zeros(block.size) if parts.reading is None else parts.reading
     more = [] if parts.judged is None else [parts.judged.recency, parts.judged.importance]
-    columns = [column.tolist() for column in (parts.vector, words, parts.fused, parts.score, *more)]
+    found = (parts.vector, words, parts.fused, parts.score, reading, *more)
+    columns = [column.tolist() for column in found]
     numbers = block.column("sequence")
     seen = np.ones(block.size, bool) if hidden is None else ~hidden
     chances = dict(

@@ -1,6 +1,7 @@
 """Queries are read as vectors and as words, and score memories, resident or not."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
@@ -41,6 +42,7 @@ from ..storage.embedding import (
     products,
     quantise,
 )
+from .closely import Pieces, closest, gains, key_of_reading, read_closely
 from .passages import likeness_of_passages
 
 Truths = NDArray[np.bool_]
@@ -136,6 +138,8 @@ class Parts(NamedTuple):
     ``retrieval.match`` is score."""
     judged: Judged | None = None
     """The score of a classic agent, and its parts."""
+    reading: Floats | None = None
+    """What reading the best memories word by word adds or takes; None if none were read."""
 
 
 class ReadQueries:
@@ -151,6 +155,7 @@ class ReadQueries:
         wordings: Sequence[Wording | None],
         notes: Mapping[int, str],
         readings: Mapping[int, Sequence[Reading]],
+        pieces: Mapping[int, Pieces],
     ) -> None:
         self._asking = asking
         self.is_plain = asking.is_plain
@@ -159,10 +164,12 @@ class ReadQueries:
         self._texts = texts
         self._wordings = wordings
         self.vectors = vectors
-        self.notes = notes
+        self.notes = dict(notes)
         """What could not be done, by the place of the query."""
         self.readings = readings
         """The words that were read as other ones, by the place of the query."""
+        self._pieces = pieces
+        """The pieces of the queries by which memories are read closely, by their places."""
 
     def one(self, index: int) -> "ReadQueries":
         """One of the queries alone."""
@@ -176,6 +183,7 @@ class ReadQueries:
             self._wordings[part],
             {place - index: note for place, note in self.notes.items() if place == index},
             {place - index: read for place, read in self.readings.items() if place == index},
+            {place - index: own for place, own in self._pieces.items() if place == index},
         )
 
     def told(self, index: int) -> str:
@@ -202,6 +210,9 @@ class ReadQueries:
         keyword = None if known is None else known.keyword
         fused = self._fused(index, similarities, keyword, block.norms > 1.0)
         score = self._with_context(block, text, fused)
+        reading = self._read_closely(index, block, score, hidden)
+        if reading is not None:
+            score = np.clip(score + reading, 0.0, 1.0)
         judged = self._judged(block, score, hidden)
         if judged is not None:
             score = judged.score
@@ -209,7 +220,27 @@ class ReadQueries:
         if weighed:
             covered = None if known is None else known.covered()
             evidence = self._evidence(score, similarities, covered)
-        return Parts(similarities, keyword, fused, score, evidence, judged)
+        return Parts(similarities, keyword, fused, score, evidence, judged, reading)
+
+    def _read_closely(
+        self, index: int, block: AgentColumns, score: Floats, hidden: Truths | None
+    ) -> Floats | None:
+        """What reading the best of the memories that the search sees adds to each, or takes."""
+        pieces = self._pieces.get(index)
+        if pieces is None:
+            return None
+        seen = None if hidden is None else ~hidden
+        rows = closest(score, self._asking.settings.read_closely, seen)
+        if not len(rows):
+            return None
+        try:
+            found = gains(self._reader.closeness(pieces, block.contents(rows.tolist())))
+        except EmbedderError as error:
+            self.notes.setdefault(index, f"no memory was read closely, because {error}")
+            return None
+        reading = np.zeros(len(score))
+        reading[rows] = found
+        return reading
 
     def _evidence(self, score: Floats, vector: Floats, covered: Floats | None) -> Floats:
         """What a least score is compared with, by ``retrieval.match``."""
@@ -307,6 +338,9 @@ class QueryReader:
         by_passage = every.temperature.promote_by == "passage"
         self._reads_passages = by_passage and embedder.word_dims > 0
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
+        reads = settings.read_closely and settings.mode != "keyword"
+        self._reads = bool(reads) and embedder.tokens is not None
+        self._is_plain = self._is_plain and not self._reads
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> ReadQueries:
         """Read queries that are not blank, each for the memories of its block in this tick."""
@@ -319,7 +353,8 @@ class QueryReader:
         texts, meant = list(texts), list(texts)
         """The queries with the names that are meant, and what is embedded of them."""
         readings: dict[int, list[Reading]] = {}
-        if by_words or self._weighs or self._leaves_out:
+        pieces: dict[int, Pieces] = {}
+        if by_words or self._weighs or self._leaves_out or self._reads:
             for place, (block, text) in enumerate(zip(blocks, texts, strict=True)):
                 index = block.keywords(self._vocabulary)  # first: it brings in new terms
                 named = self._by_name(block, index, text) if self._reads_names else []
@@ -336,20 +371,32 @@ class QueryReader:
                     readings[place] = [*(reading for _, reading in named), *misspelt]
                 if by_words:
                     wordings[place] = self._wording(measure(found, query.common), found)
-                if self._weighs and query.words:
+                if (self._weighs or self._reads) and query.words:
                     weights = word_weights(found, index.total, self.settings.sif)
-                    weighted[place] = _Weighted(query, weights)
+                    if self._weighs:
+                        weighted[place] = _Weighted(query, weights)
+                    if self._reads:
+                        pieces[place] = _pieces_to_read(text, query, weights, misspelt)
                 if self._leaves_out and (common := everywhere(found)).any():
                     terms = {query.names[each] for each in common.nonzero()[0].tolist()}
                     meant[place] = self._vocabulary.without(text, terms)
         vectors, notes = self._vectors_of(meant, weighted)
+        pieces = {place: own for place, own in pieces.items() if place not in notes}
         asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick, self._classic)
-        return ReadQueries(asking, self, blocks, texts, vectors, wordings, notes, readings)
+        return ReadQueries(asking, self, blocks, texts, vectors, wordings, notes, readings, pieces)
 
     def plain(self, text: str) -> Quantised:
         """The vector of a text with all its words alike; zeros if it has none."""
         vector: Quantised = self._vectors_of([text], [None])[0][0]
         return vector
+
+    def closeness(self, pieces: Pieces, texts: Sequence[str]) -> NDArray[np.int64]:
+        """How near each text is to a query, word by word, in millionths."""
+        tokens = self._embedder.tokens
+        if tokens is None:
+            return np.zeros(len(texts), np.int64)
+        key, read = key_of_reading(pieces, texts), partial(read_closely, tokens, pieces, texts)
+        return self._embedder.kept(key, len(texts), read)
 
     def passages(self, query: str, texts: Sequence[str]) -> list[float]:
         """How alike a query and the best passage of each text are, if the settings ask for it."""
@@ -476,6 +523,21 @@ class QueryReader:
         elif plain:
             vectors[plain] = self._embedder.encode_queries([texts[index] for index in plain])
         return vectors
+
+
+def _pieces_to_read(
+    text: str, query: Query, weights: Floats, misspelt: Sequence[Reading]
+) -> Pieces:
+    """The words of a query as they are meant, each with the weight of its term.
+
+    A question mark has no weight, but what stands before it is read as a question.
+    """
+    meant = dict(misspelt)
+    every = np.concatenate([weights, _UNHEARD])[query.places].astype(np.int64).tolist()
+    pieces = [
+        (meant.get(word, word), weight) for word, weight in zip(query.words, every, strict=True)
+    ]
+    return [*pieces, ("?", 0)] if text.rstrip().endswith("?") else pieces
 
 
 def _replaced(text: str, named: Sequence[tuple[slice, Reading]]) -> str:

@@ -98,7 +98,7 @@ class Search:
         scopes = self._scopes(request, blocks)
         results: list[Hits] = [Hits()] * len(blocks)
         accesses: list[Accesses] | None = None
-        told = {place: queries.told(place) for place in [*queries.notes, *queries.readings]}
+        told: dict[int, str] = {}
         if request.with_cold:
             for index, i in enumerate(worded):
                 block, own = self._with_cold(read, index, may_sync)
@@ -124,6 +124,8 @@ class Search:
                 self._fitted(hits, pinned_in(block, scope), request.budget)
                 for hits, block, scope in zip(results, blocks, scopes, strict=True)
             ]
+        for place in {*queries.notes, *queries.readings}.difference(told):
+            told[place] = queries.told(place)
         for place, note in told.items():
             results[worded[place]].note = note
         if request.budget is not None or len({*request.agents}) < len(blocks):

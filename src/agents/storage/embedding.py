@@ -46,6 +46,8 @@ _SPACE = "\u2581"
 """Stands for a space in a token."""
 QUERY = "\0"
 """Stands before a query where its vector is another one than that of a text: no text has it."""
+_MOST_TOKENS = 100_000
+"""How many vectors of tokens are kept, a third of a kilobyte each: those of some 3,000 texts."""
 _LETTERS_EACH = 256
 """Letters that a kept text may have on average; when there are more, all texts are forgotten."""
 
@@ -521,6 +523,31 @@ class WordVectors:
         self._places.update(zip(words, rows, strict=True))
 
 
+class TokenVectors:
+    """The vectors of the tokens of the texts that were read last, in whole numbers."""
+
+    def __init__(self, read: Callable[[Sequence[str]], list[Quantised]]) -> None:
+        self._read = read
+        self._of: dict[tuple[str, ...], list[Quantised]] = {}
+        self._kept = 0
+        """How many tokens the kept texts have, or more: an interrupt may come between two steps."""
+
+    def of(self, *pieces: str) -> list[Quantised]:
+        """A row for each token of a text, for each of its pieces; these are read together."""
+        rows = self._of.pop(pieces, None)
+        if rows is None:
+            rows = self._read(pieces)
+            self._kept += sum(map(len, rows))
+        self._of[pieces] = rows  # as the newest
+        while self._kept > _MOST_TOKENS and self._of:
+            self.forget(*next(iter(self._of)))
+        return rows
+
+    def forget(self, *pieces: str) -> None:
+        """Keep nothing of a text."""
+        self._kept -= sum(map(len, self._of.pop(pieces, ())))
+
+
 def key_of(text: str) -> bytes:
     """The key of the vector of a text, or of a query that begins with :data:`QUERY`."""
     return hashlib.sha256(text.encode()).digest()
@@ -560,6 +587,9 @@ class CachedEmbedder:
         """The vectors of words, of an embedder that has them."""
         self.word_dims = part.dims if part else self.dims * self.is_additive
         """How many of the first numbers of a text's vector are of the sum of its words."""
+        read = getattr(embedder, "token_vectors", None)
+        self.tokens = None if read is None else TokenVectors(read)
+        """The vectors of the tokens of texts, of an embedder that has them."""
 
     def encode(self, texts: Sequence[str]) -> Quantised:
         """One row of whole numbers per text."""
@@ -588,10 +618,26 @@ class CachedEmbedder:
             return self.encode(texts)
         return self.encode([QUERY + text for text in texts])
 
+    def kept(
+        self, key: bytes, count: int, make: Callable[[], NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """``count`` numbers as they were first made, because another processor may make others.
+
+        They are kept where vectors are, and are no more than a vector has room for: dims / 4.
+        """
+        known = self.unsaved.get(key) or self._stored([key]).get(key)
+        if known is None:
+            known = make().astype("<i4").tobytes().ljust(self.dims, b"\0")
+            if self._persistent:
+                self.unsaved[key] = known
+        return np.frombuffer(known, "<i4", count).astype(np.int64)
+
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text, nor of a query that is the same."""
         self._newest.forget(text)
         self._newest.forget(QUERY + text)
+        if self.tokens is not None:
+            self.tokens.forget(text)
         self.words.forget(text.split(" "))
         for key in keys_of(text):
             self.unsaved.pop(key, None)

