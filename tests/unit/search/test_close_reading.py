@@ -143,6 +143,14 @@ def test_many_searches_give_what_each_gives_alone() -> None:
             assert [hit[:4] for hit in hits] == [hit[:4] for hit in alone]
 
 
+def test_cold_memories_are_read_as_warm_ones_are(ann: AgentMemory) -> None:
+    warm = scores(ann)
+    for memory in ann.all()[::2]:
+        ann.update(memory.id, temperature="cold")
+    cold = ann.search(ASKED, len(TALK), include_cold=True)
+    assert [(hit.memory.content, hit.score) for hit in cold] == warm
+
+
 def test_neither_the_other_texts_nor_their_order_change_how_near_a_text_is() -> None:
     tokens = TokenVectors(MiniLM.token_vectors)
     pieces = [("martial", 900), ("art", 700), ("?", 0)]
