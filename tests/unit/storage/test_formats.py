@@ -6,6 +6,7 @@ file, which has the name of the migration's function after ``test_``.
 """
 
 import gzip
+import hashlib
 import io
 import json
 import logging
@@ -28,7 +29,7 @@ sys.path.insert(0, str(TESTS / "golden"))
 import release as golden
 
 from agents import BankDamaged, BankTooNew, BankTooOld, CheckpointDamaged, MemoryBank, RunError
-from agents.simulation.policies.cassette import Cassette
+from agents.simulation.policies.cassette import Cassette, _canonical, read_from
 from agents.simulation.runs.folder import read_folder
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.storage import formats, upgrading
@@ -411,17 +412,34 @@ def test_a_later_run_says_which_version_made_it(tmp_path: Path) -> None:
 
 
 def test_a_later_line_of_a_cassette_is_not_called_damaged(tmp_path: Path) -> None:
-    from agents.simulation.policies import cassette
-
     (made,) = files("cassette-1")
     path = unpacked(made, tmp_path)
     entry = json.loads(path.read_bytes().splitlines()[0])
-    del entry["digest"]
-    entry |= {"format": 2, "colour": "green"}
-    entry["digest"] = cassette.hashlib.sha256(cassette._canonical(entry)).hexdigest()
     with path.open("ab") as file:
-        file.write(cassette._canonical(entry) + b"\n")
-    with pytest.raises(RunError, match="a later version of TierMem wrote it") as caught:
+        file.write(line_of({**entry, "format": 2, "colour": "green"}))
+    for reading in (lambda: Cassette(path, replay=True).position, lambda: read_from(path, 0)):
+        with pytest.raises(RunError, match="a later version of TierMem wrote it") as caught:
+            reading()
+        assert "damaged" not in str(caught.value)
+        assert "pip install -U tiermem" in caught.value.hint
+
+
+@pytest.mark.parametrize("number", ["2", None, 1.5, [1], {}, True, 0, -1])
+def test_a_line_of_a_format_that_is_no_number_of_one_is_damaged(
+    tmp_path: Path, number: object
+) -> None:
+    (made,) = files("cassette-1")
+    path = unpacked(made, tmp_path)
+    entry = json.loads(path.read_bytes().splitlines()[0])
+    path.write_bytes(line_of({**entry, "format": number}))
+    with pytest.raises(RunError, match="line 1 is damaged: there is no format"):
         Cassette(path, replay=True).position  # noqa: B018
-    assert "damaged" not in str(caught.value)
-    assert "pip install -U tiermem" in caught.value.hint
+    with pytest.raises(RunError, match="there is no format"):
+        read_from(path, 0)
+
+
+def line_of(entry: dict[str, Any]) -> bytes:
+    """The line of a cassette, with its digest."""
+    plain = {key: value for key, value in entry.items() if key != "digest"}
+    digest = hashlib.sha256(_canonical(plain)).hexdigest()
+    return _canonical({**plain, "digest": digest}) + b"\n"

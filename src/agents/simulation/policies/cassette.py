@@ -191,10 +191,7 @@ class Cassette:
         try:
             return _exchange(line)
         except _TooNew as error:
-            raise RunError(
-                f"{self.path}, line {number} can't be read: {error}",
-                hint="upgrade with: pip install -U tiermem",
-            ) from error
+            raise RunError(f"{self.path}, line {number} can't be read: {error}", hint=_UP) from error
         except (ValueError, RecursionError) as error:
             raise RunError(
                 f"{self.path}, line {number} is damaged: {error}",
@@ -275,12 +272,16 @@ def read_from(path: Path, start: int, end: int | None = None) -> tuple[list[Exch
     except FileNotFoundError:
         pass
     except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} can't be read: {error}", hint="restore it from a copy") from error
+        hint = _UP if isinstance(error, _TooNew) else "restore it from a copy"
+        raise RunError(f"{path} can't be read: {error}", hint=hint) from error
     return exchanges, start
 
 
 class _TooNew(ValueError):
     """A line of a later format."""
+
+
+_UP = "upgrade with: pip install -U tiermem"
 
 
 def _put(places: dict[_Key, _Place], exchange: Exchange, start: int, length: int) -> None:
@@ -319,7 +320,9 @@ def _exchange(line: bytes) -> Exchange:
     if digest != hashlib.sha256(_canonical(entry)).hexdigest():
         raise ValueError("its digest is wrong")
     version = entry.pop("format", 1)
-    if isinstance(version, int) and version > formats.CASSETTE:
+    if type(version) is not int or version < 1:
+        raise ValueError(f"there is no format {version!r:.20}")
+    if version > formats.CASSETTE:
         raise _TooNew(f"it has format {version}, and a later version of TierMem wrote it")
     formats.migrate("cassette", version, entry)
     prompt_hash = entry.pop("prompt_hash", None)
