@@ -3,6 +3,7 @@
 import os
 from contextlib import closing
 from os import PathLike
+from os.path import realpath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,9 +50,9 @@ def backup(
     if not str(to):
         raise InvalidInput("a backup needs a folder; got an empty path", hint="name a folder")
     source, target = path_of(folder), path_of(to)
-    journal_of(source)
-    _check_free(source, target)
     try:
+        journal_of(source)
+        _check_free(source, target)
         clear_up(target)
         with whole_folder(target, replace=False) as new:
             try:
@@ -63,7 +64,7 @@ def backup(
             sync_folder(new)
         sync_folder(target.parent)
     except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
-        _check_free(source, target)
+        _check_new(target)
         raise BankError(
             f"the backup {str(target)!r} can't be made: {error}; nothing was changed",
             hint="make room and let your user write there, or name another folder",
@@ -71,10 +72,15 @@ def backup(
     return made
 
 
-def _check_free(source: Path, target: Path) -> None:
+def _check_new(target: Path) -> None:
     if os.path.lexists(target):
         raise BankError(f"{target} exists already", hint="a backup needs a folder of its own")
-    if target.is_relative_to(source) or target.parent.resolve().is_relative_to(source.resolve()):
+
+
+def _check_free(source: Path, target: Path) -> None:
+    _check_new(target)
+    there = realpath(target.parent)  # unlike resolve(), it takes a link that leads to itself
+    if target.is_relative_to(source) or Path(there).is_relative_to(realpath(source)):
         raise BankError(f"{target} is in the bank's own folder", hint="name one outside of it")
 
 

@@ -95,13 +95,15 @@ def past(folder: Path, tick: int | None) -> Journal:
 
 def identity_of(journal: Journal, folder: Path) -> dict[str, Any]:
     """The identity of the bank in a folder; an error if its making was never finished."""
-    identity: dict[str, Any] | None = journal.get("bank")
+    identity = journal.get("bank")
     if identity is None:
         raise BankError(
             f"the journal in {folder} is empty: a bank was begun there, and never made",
             hint="if it held memories, restore it from a backup; else delete journal.db and "
             f"make the bank with: tiermem init {quote(str(folder))}",
         )
+    if not isinstance(identity, dict):
+        raise journal.file.damaged("it does not say which bank it is of")
     return identity
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import resource
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -168,13 +170,39 @@ def test_what_is_no_bank_gets_no_backup(tmp_path: Path) -> None:
     assert names(tmp_path) == {"empty"}
 
 
-@pytest.mark.parametrize("to", ["x" * 300, "nul\0"])
+@pytest.mark.parametrize("to", ["x" * 300, "nul\0", "nul\0/in", "round/in", "round/in/deep"])
 def test_a_name_that_no_folder_can_have_is_one_clear_error(
     folder: Path, tmp_path: Path, to: str
 ) -> None:
+    (tmp_path / "round").symlink_to("round")
     with pytest.raises(BankError, match=r"backup|can't"):
         MemoryBank.backup(folder, tmp_path / to)
+    assert names(tmp_path) == {"bank", "round"}
+
+
+@pytest.mark.parametrize("identity", ["x", [1], 5])
+def test_a_strangers_journal_that_says_nonsense_of_its_bank_is_damaged(
+    folder: Path, tmp_path: Path, identity: object
+) -> None:
+    with closing(Journal(folder / "journal.db")) as journal:
+        journal.set(bank=identity)
+    with pytest.raises(BankDamaged, match=r"which bank it is of.*no backup was made") as caught:
+        MemoryBank.backup(folder, tmp_path / "backup")
+    assert ".tmp" not in str(caught.value)
     assert names(tmp_path) == {"bank"}
+
+
+def test_a_full_disk_gets_no_backup(folder: Path, tmp_path: Path) -> None:
+    size = (folder / "journal.db").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for least in (4096, size // 2, size - 4096):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, before[1]))
+        try:
+            with pytest.raises(BankError, match="no backup was made"):
+                MemoryBank.backup(folder, tmp_path / "backup")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert names(tmp_path) == {"bank"}
 
 
 def test_what_a_dead_process_left_of_a_backup_goes(folder: Path, tmp_path: Path) -> None:

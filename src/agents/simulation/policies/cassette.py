@@ -191,7 +191,9 @@ class Cassette:
         try:
             return _exchange(line)
         except _TooNew as error:
-            raise RunError(f"{self.path}, line {number} can't be read: {error}", hint=_UP) from error
+            raise RunError(
+                f"{self.path}, line {number} can't be read: {error}", hint=_UP
+            ) from error
         except (ValueError, RecursionError) as error:
             raise RunError(
                 f"{self.path}, line {number} is damaged: {error}",
