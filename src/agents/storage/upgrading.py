@@ -43,7 +43,9 @@ def upgrade(path: Path) -> Path | None:
         discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm")])
         new.replace(path)
         sync_folder(path.parent)
-    except OSError as error:
+    except BankError as error:  # the copy is what the journal is
+        raise type(error)(error.why.replace(str(new), str(path)), hint=error.hint) from None
+    except (OSError, sqlite3.Error) as error:
         raise BankError(
             f"{path} can't be brought to format {formats.JOURNAL}: {error}; nothing was changed",
             hint="make room on the disk: a copy of the journal is needed",

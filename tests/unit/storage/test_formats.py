@@ -11,6 +11,7 @@ import io
 import json
 import logging
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -28,7 +29,15 @@ sys.path.insert(0, str(TESTS / "golden"))
 
 import release as golden
 
-from agents import BankDamaged, BankTooNew, BankTooOld, CheckpointDamaged, MemoryBank, RunError
+from agents import (
+    BankDamaged,
+    BankError,
+    BankTooNew,
+    BankTooOld,
+    CheckpointDamaged,
+    MemoryBank,
+    RunError,
+)
 from agents.simulation.policies.cassette import Cassette, _canonical, read_from
 from agents.simulation.runs.folder import read_folder
 from agents.simulation.runs.replay import Replay, verify_files
@@ -243,7 +252,43 @@ def test_a_migration_that_loses_something_changes_nothing(
 ) -> None:
     before = (old / "journal.db").read_bytes()
     raised(monkeypatch, journal_loses_a_commit)
-    with pytest.raises(BankDamaged):
+    with pytest.raises(BankDamaged) as caught:
+        MemoryBank.open(old, storage=MANUAL)
+    assert "upgrading" not in str(caught.value)  # that file is gone
+    assert str(old / "journal.db") in str(caught.value)
+    assert (old / "journal.db").read_bytes() == before
+    assert {each.name for each in old.iterdir()} == {"bank.lock", "journal.db", "notes"}
+
+
+def test_a_full_disk_at_an_upgrade_is_one_clear_error_and_changes_nothing(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (old / "journal.db").read_bytes()
+    raised(monkeypatch)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most in (4096, len(before) // 2):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+        try:
+            with pytest.raises(BankError) as caught:
+                MemoryBank.open(old, storage=MANUAL)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert caught.value.hint
+        assert "upgrading" not in str(caught.value)
+        assert {each.name for each in old.iterdir()} == {"bank.lock", "journal.db", "notes"}
+    assert (old / "journal.db").read_bytes() == before
+
+
+def test_a_log_that_can_not_be_folded_at_an_upgrade_is_one_clear_error(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Path) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    before = (old / "journal.db").read_bytes()
+    raised(monkeypatch)
+    monkeypatch.setattr(upgrading, "_fold_log", full)
+    with pytest.raises(BankError, match=r"can't be brought to format 7.*disk is full"):
         MemoryBank.open(old, storage=MANUAL)
     assert (old / "journal.db").read_bytes() == before
     assert {each.name for each in old.iterdir()} == {"bank.lock", "journal.db", "notes"}
