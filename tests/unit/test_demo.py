@@ -2,8 +2,10 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import yaml
 from banks import ROOT
 from tiermem import InvalidInput
 from tiermem.config.load import load_settings
+from tiermem.interfaces.cli.commands.demo import demo as command
 from tiermem.simulation import demo
 
 README = (ROOT / "README.md").read_text()
@@ -130,6 +133,31 @@ def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"thesis\.txt is in it"):
         demo.prepare(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_what_a_killed_demo_left_does_not_keep_the_next_one_away(tmp_path: Path) -> None:
+    demo.prepare(tmp_path)
+    (tmp_path / f".{demo.FIGURES}.4194305.0a1b2c3d.tmp").write_text("[")
+    demo.prepare(tmp_path)
+    demo.write(tmp_path, [])
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "household.yaml", "market.yaml", demo.FIGURES
+    ]  # fmt: skip
+
+
+def test_the_command_says_how_to_look_at_a_run_whatever_the_folder_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made_up(planned: Sequence[demo.Cell]) -> Iterator[tuple[int, dict[str, object]]]:
+        for place, cell in enumerate(planned):
+            row = {**cell._asdict(), "regime": cell.regime.name, "result": place % 7, "tokens": 9.0}
+            yield place, row
+
+    monkeypatch.setattr(demo, "run_all", made_up)
+    folder = tmp_path / "two words"
+    command(seeds=3, out=folder, quiet=False, as_json=False)
+    (told,) = re.findall("tiermem (run .+)", capsys.readouterr().out)
+    assert shlex.split(told)[:2] == ["run", str(folder / "household.yaml")]
 
 
 def test_fewer_seeds_are_the_first_of_all() -> None:

@@ -18,6 +18,7 @@ from ..errors import InvalidInput, RunError
 from ..memory.context import approximate_tokens, render
 from ..memory.records import Hits
 from ..storage.files import FILE_MODE, make_folder, replace_file
+from ..storage.whole_folder import strangers
 from .policies.cassette import Cassette
 from .protocols import Observation, Policy
 from .runs.scenario import make_policy, make_world
@@ -207,10 +208,9 @@ def prepare(folder: Path) -> None:
     names = sorted({regime.scenario for regime in REGIMES})
     try:
         make_folder(folder)
-        foreign = sorted({each.name for each in folder.iterdir()} - {FIGURES, *names})
-        if foreign:
+        if foreign := next(strangers(folder, [FIGURES, *names]), None):
             raise InvalidInput(
-                f"{folder} is not the folder of a demo: {foreign[0]} is in it",
+                f"{folder} is not the folder of a demo: {foreign.name} is in it",
                 hint="name another with --out",
             )
         for name in names:

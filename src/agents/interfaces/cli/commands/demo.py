@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from typer import Option
@@ -59,7 +60,8 @@ def demo(
         _tell(runs.noise_table(rows), 1)
         say("")
         say(f"Every run is in {out / runs.FIGURES}.")
-        say(f"Look at one run:  tiermem run {out / 'household.yaml'} --out runs/household")
+        scenario = quote(str(out / "household.yaml"))
+        say(f"Look at one run:  tiermem run {scenario} --out runs/household")
         say("                  tiermem show runs/household --agent agent_00")
 
 
