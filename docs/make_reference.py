@@ -398,11 +398,14 @@ PYTHON: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "bank": (
         "A bank",
         "`from tiermem import MemoryBank`. A bank holds the memories of all agents. "
-        "`checkpoint_extra` and `reembed` are called on the class: `MemoryBank.reembed(…)`.",
+        "`checkpoint_extra`, `backup` and `reembed` are called on the class: "
+        "`MemoryBank.backup(…)`.",
         (
             "tiermem.bank.memory_bank.MemoryBank",
             "tiermem.bank.memory_bank.Group",
             "tiermem.bank.history.checkpoint_extra",
+            "tiermem.bank.backup.backup",
+            "tiermem.bank.backup.Backup",
             "tiermem.bank.history.reembed",
             "tiermem.bank.async_bank.AsyncMemoryBank",
         ),
