@@ -4,14 +4,20 @@ A folder is made beside its place, under a name that tells the process, and gets
 all is in it. So a kill leaves the folder that was there, and what the next one removes.
 """
 
+import errno
 import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 from .files import is_alive, is_temporary, make_folder
+
+_making = set[Path]()
+"""The folders that threads of this process make now, by :func:`name_beside`."""
+_one_maker = Lock()
 
 
 @contextmanager
@@ -19,11 +25,16 @@ def whole_folder(folder: Path, *, replace: bool = True) -> Iterator[Path]:
     """A new folder to fill, which gets the name ``folder`` at the end of the block.
 
     It replaces the folder that has this name; without ``replace``, OSError if that one holds
-    anything. After an error it is removed, and nothing changed.
+    anything. After an error it is removed, and nothing changed. OSError if another thread of this
+    process makes it.
     """
     temporary = name_beside(folder)
-    shutil.rmtree(temporary, ignore_errors=True)
+    with _one_maker:
+        if temporary in _making:
+            raise FileExistsError(errno.EEXIST, "it is being made by another thread", str(folder))
+        _making.add(temporary)
     try:
+        shutil.rmtree(temporary, ignore_errors=True)
         make_folder(temporary)
         yield temporary
         if replace:
@@ -32,6 +43,7 @@ def whole_folder(folder: Path, *, replace: bool = True) -> Iterator[Path]:
             temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        _making.discard(temporary)
 
 
 def name_beside(folder: Path) -> Path:

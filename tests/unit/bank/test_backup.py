@@ -128,6 +128,23 @@ def test_what_came_to_the_place_meanwhile_stays(
     assert not list(tmp_path.glob(".*"))
 
 
+def test_two_backups_to_one_place_at_once_are_one_backup(folder: Path, tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def again(*_: int) -> None:
+        with pytest.raises(BankError, match="is being made") as caught:
+            MemoryBank.backup(folder, tmp_path / "backup")
+        refused.append(str(caught.value))
+
+    made = MemoryBank.backup(folder, tmp_path / "backup", progress=again)
+    assert refused
+    assert names(tmp_path / "backup") == {"journal.db", "bank.head"}
+    with MemoryBank.at(tmp_path / "backup") as bank:
+        assert bank.engine.journal.hash.hex() == made.hash
+    with pytest.raises(BankError, match="exists already"):
+        MemoryBank.backup(folder, tmp_path / "backup")
+
+
 def test_a_damaged_bank_gets_no_backup(folder: Path, tmp_path: Path) -> None:
     database = sqlite3.connect(folder / "journal.db")
     (events,) = database.execute("SELECT events FROM commits WHERE id = 3").fetchone()
