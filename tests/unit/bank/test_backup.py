@@ -14,6 +14,7 @@ from agents.storage import checkpoint
 from agents.storage.journal.journal import Journal
 from banks import MANUAL, busy, everything, flipped
 from strangers import stranger
+from tiermem import simulate
 
 KEPT = ("commits", "ticks", "decisions", "snapshots", "redactions", "embeddings", "shelf")
 
@@ -60,6 +61,47 @@ def test_a_backup_of_an_open_bank_has_everything(folder: Path, tmp_path: Path) -
         assert copy.group("friends").all()[0].content == "the bridge is closed"
     assert (tmp_path / "backup/notes/a0/MEMORY.md").exists()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_backup_does_not_begin_anew_when_the_bank_is_written_to(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.storage.sqlite._PAGES_AT_ONCE", 4)
+    copied: list[int] = []
+    with MemoryBank.open(folder) as bank:
+        before = bank.engine.journal.head
+
+        def write(done: int, _: int) -> None:
+            copied.append(done)
+            if len(copied) < 9:
+                bank.agent("a1").add(f"meanwhile {done}")
+
+        made = MemoryBank.backup(folder, tmp_path / "backup", progress=write)
+        assert bank.engine.journal.head == before + 8
+    assert made.commits == before
+    assert copied == sorted(copied)
+
+
+def test_a_backup_knows_of_no_store_until_it_has_its_own(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        bank.agent("alice").add("NEVER trade with agent_X")
+    MemoryBank.backup(tmp_path / "bank", tmp_path / "backup")
+    known = []
+    for each in ("bank", "backup"):
+        with closing(Journal(None, seen=tmp_path / each / "journal.db")) as journal:
+            known.append(journal.get("store") is not None)
+    assert known == [True, False]
+
+
+def test_a_damaged_record_of_a_decision_gets_no_backup(tmp_path: Path) -> None:
+    simulate("market", agents=6, ticks=3, out=tmp_path / "run").close()
+    database = sqlite3.connect(tmp_path / "run/bank/journal.db")
+    with database:
+        database.execute("UPDATE decisions SET data = x'01' WHERE tick = 2")
+    database.close()
+    with pytest.raises(BankDamaged, match="no backup was made"):
+        MemoryBank.backup(tmp_path / "run/bank", tmp_path / "backup")
+    assert names(tmp_path) == {"run"}
 
 
 def test_a_backup_is_another_bank_which_leaves_the_store_of_the_first_alone(
