@@ -18,6 +18,7 @@ import sqlite3
 import sys
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,26 @@ def test_commits_that_a_killed_process_left_in_the_log_are_brought_up_too(
     shutil.copy(old / "journal.db.before-7", former / "journal.db")
     monkeypatch.undo()
     with MemoryBank.at(former) as bank:  # it has all by itself
+        assert "the last one" in [each.content for each in bank.agent("alice").all()]
+
+
+def test_a_journal_that_another_process_reads_is_not_brought_up_yet(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = os.fork()
+    if not child:
+        MemoryBank.open(old, storage=MANUAL).agent("alice").add("the last one")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    raised(monkeypatch)
+    with closing(sqlite3.connect(old / "journal.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM commits").fetchone()
+        with pytest.raises(BankError, match="another process reads"):
+            MemoryBank.open(old, storage=MANUAL)
+        assert not list(old.glob("*.before-*"))
+        assert format_of(old / "journal.db") == 6
+    with MemoryBank.open(old, storage=MANUAL) as bank:
         assert "the last one" in [each.content for each in bank.agent("alice").all()]
 
 
