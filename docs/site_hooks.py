@@ -42,8 +42,10 @@ MADE: Mapping[str, Callable[[], str]] = {
 }
 """Pages of the site that are made of code, and are no files."""
 
-_BOOSTS = {"architecture": 0.5, "reference": 1, "release-notes.md": 0.3}
-"""How much pages count in a search, by their folder: what to do comes before how it works."""
+_BOOSTS = {"howto": 1, "architecture": 0.5, "reference": 1, "release-notes.md": 0.3}
+_BOOSTS |= {"changelog": 0.2, "licences.md": 0.2, "results.md": 0.5}
+"""How much pages count in a search, by their folder: what to do comes before how it works, and what
+everybody does before what users of one framework do. Pages that are not named count most."""
 _FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 _INFO = re.compile(r"\A( *```+\w+) (?:file=(?P<name>\S+)|[^\n{]*)$", re.MULTILINE)
 _LIST = re.compile(r"^(?![-|>#\s]|\* )(.*\S)\n(?=- )", re.MULTILINE)
@@ -79,7 +81,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links to what is no page into addresses in the repository."""
     name = page.file.src_uri
-    page.meta.setdefault("search", {"boost": _BOOSTS.get(name.partition("/")[0], 2)})
+    page.meta.setdefault("search", {"boost": _BOOSTS.get(name.partition("/")[0], 4)})
     source = ROOT / ELSEWHERE[name] if name in ELSEWHERE else DOCS / name
     pages = {(ROOT / at).resolve(): uri for uri, at in ELSEWHERE.items()}
 

@@ -21,12 +21,12 @@ order that the loop draws. After the last one it gives None. What is kept from t
 """
 
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from copy import deepcopy
 from random import Random
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast, overload
 
-from ..errors import ConfigError, InvalidAction, SimulationError, TierMemError
+from ..errors import ConfigError, InvalidAction, InvalidInput, SimulationError, TierMemError
 from ..memory.records import Hits
 from .protocols import (
     NO_ARGUMENTS,
@@ -312,6 +312,11 @@ class FunctionRules:
             return decided or []
         if isinstance(decided, str | Action):
             decided = [decided]
+        if not isinstance(decided, Iterable):
+            raise InvalidInput(
+                f"{self._function.__name__} gave {decided!r:.60}",
+                hint="give an action, its name, a list of these, an Ask, a list of Asks, or None",
+            )
         return cast(
             Sequence[Action], [Action(each) if isinstance(each, str) else each for each in decided]
         )

@@ -187,6 +187,13 @@ def test_a_world_that_raises_is_three_lines(tiermem: Command, here: Path) -> Non
     assert check(tiermem, "--ticks", 4).is_one_error(1, "the sky fell", "counter.py, line 15")
 
 
+def test_a_module_with_a_mistake_was_found_and_is_to_be_mended(
+    tiermem: Command, here: Path
+) -> None:
+    spoil(here, "self.tick += 1", "self.tick +=")
+    assert check(tiermem).is_one_error(2, "SyntaxError", "counter.py, line 15", "mend it")
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [

@@ -184,6 +184,21 @@ def test_a_decision_may_be_short(decided: Any, done: list[str]) -> None:
     assert did == done
 
 
+def test_a_decision_that_is_none_of_these_is_named_with_what_may_be_given() -> None:
+    @tiermem.world
+    def road(tick: Tick) -> Turns:
+        yield
+
+    @road.decide
+    def count(observation: Any, memories: Any, rng: Any) -> Any:
+        return 5
+
+    loop = Loop(MemoryBank.ephemeral(seed=1), road(), road.rules(), ["ann"])
+    loop.begin()
+    with pytest.raises(SimulationError, match=r"count gave 5; give an action, its name"):
+        loop.tick()
+
+
 def test_it_grows_into_a_class_method_by_method() -> None:
     class Market(market):
         actions: ClassVar = {"accept": "pay for what is on offer"}

@@ -444,7 +444,9 @@ def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
         looked = " or ".join(str(folder) for folder in folders) or "the environment"
         raise ConfigError(
             f"{key}: {name} can't be imported ({type(error).__name__}: {error}{where_in(error)})",
-            hint=f"it was looked for in {looked} and among what is installed",
+            hint=f"it was looked for in {looked} and among what is installed"
+            if isinstance(error, ModuleNotFoundError)
+            else "the module is there: mend it, and try again",
         ) from error
 
 
