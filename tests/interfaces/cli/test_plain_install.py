@@ -33,6 +33,14 @@ set: {simulation.ticks: 3}
 grid: {memory.default_limit: [3, 5]}
 seeds: 2
 """
+FIT = """
+scenario: simulations/rumor.yaml
+set: {simulation.ticks: 3}
+ranges: {simulation.world_options.liars: [0, 3]}
+runs: 40
+accept: 0.5
+"""
+SEEN = "tick,accuracy\n1,0.0\n2,0.08\n3,0.1\n"
 
 LINES = """
 init crew
@@ -52,6 +60,7 @@ update crew ID -a alice --retention active
 status crew -a alice --tiers
 call crew memory_status -a alice
 status crew
+backup crew crew-2
 advance crew --by 3
 compact crew
 compact crew --prune
@@ -72,6 +81,8 @@ report rumor
 run simulations/market.yaml --ticks 2 --engine processes --workers 2 --out spread
 store merge spread --out merged
 sweep small.yaml --out swept
+fit fit.yaml --to seen.csv --out fitted
+paper rumor --out paper
 world new ferry
 world check ferry:Ferry --scenario ferry.yaml --ticks 4
 token create crew -a alice
@@ -87,8 +98,13 @@ store trust --list
 """
 """What works. ID is the id that the last command printed."""
 
-NEEDS = {"serve crew -a alice": "tiermem[http]", "mcp crew -a alice": "tiermem[mcp]"}
-"""What needs an extra, and says which."""
+NEEDS = {
+    "serve crew -a alice": "tiermem[http]",
+    "mcp crew -a alice": "tiermem[mcp]",
+    "ask rumor Why?": "llm.model",
+    "survey rumor simulations/surveys/village.yaml": "llm.model",
+}
+"""What needs an extra or a language model, and says which."""
 
 
 NAMES = {name for entries in COMMANDS.values() for name, *_ in entries}
@@ -203,6 +219,8 @@ def test_every_built_in_world_runs_without_extras(plain: Path, tmp_path: Path) -
 def test_every_command_works_without_extras_or_names_its_own(plain: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "simulations", tmp_path / "simulations")
     (tmp_path / "small.yaml").write_text(SWEEP)
+    (tmp_path / "fit.yaml").write_text(FIT)
+    (tmp_path / "seen.csv").write_text(SEEN)
     called, last = set(), ""
     for line in LINES.strip().splitlines():
         words = [last if word == "ID" else word for word in shlex.split(line)]

@@ -118,7 +118,7 @@ def test_an_import_that_is_stopped_says_that_nothing_was_stored(place: Path, num
         ("numpy", "status crew", "pip install 'numpy"),
         ("Stemmer", "status crew", "pip install 'pystemmer"),
         ("mem0", "add crew -a alice x", "pip install 'mem0ai"),
-        ("pyarrow", "export crew --to x.parquet", "pip install 'tiermem[simulation]'"),
+        ("pyarrow", "store export crew --out x.parquet", "pip install 'tiermem[simulation]'"),
         ("tokenizers", "add crew -a alice x", "pip install tokenizers"),
         ("safetensors", "add crew -a alice x", "pip install safetensors"),
         ("mcp", "mcp crew -a alice", "pip install 'tiermem[mcp]'"),

@@ -1,6 +1,7 @@
 """More of what is ours, and the laws that it keeps."""
 
 import asyncio
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ class TestAsyncBank(AgentMemoryLaws):
 
     def _done(self, made: Any, name: str, agent: str, *given: object) -> Any:
         loop, bank = made
-        return loop.run_until_complete(getattr(bank.agent(agent), name)(*given))
+        return loop.run_until_complete(attrgetter(name)(bank.agent(agent))(*given))
 
     def add(self, made: Any, agent: str, text: str) -> None:
         self._done(made, "add", agent, text)
@@ -118,7 +119,7 @@ class TestAsyncBank(AgentMemoryLaws):
     def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
         for memory in self._done(made, "all", teller):
             if memory.content == text:
-                self._done(made, "tell", teller, listener, memory.id)
+                self._done(made, "social.tell", teller, listener, memory.id)
 
     def tellers(self, made: Any, agent: str, text: str) -> list[str]:
         loop, bank = made
