@@ -195,5 +195,5 @@ format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:           ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+clean:           ## remove .venv, the other environments and caches
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
